@@ -47,7 +47,6 @@ const REFUSED: &str = "trunkline_refused_total";
 const STALLS: &str = "trunkline_worker_stalls_total";
 const RELOADS: &str = "trunkline_config_reloads_total";
 const RELOADED: &str = "trunkline_config_last_reload_successful";
-const CERTIFICATE: &str = "trunkline_certificate_last_read_successful";
 const BUILD: &str = "trunkline_build_info";
 
 /// The target of log events that are lines of a child's stderr, at level info.
@@ -116,7 +115,6 @@ pub fn describe() {
     describe_counter!(REFUSED, "Refusals of clients, by the limit that was reached");
     describe_counter!(STALLS, "Worker stalls: one task ran for longer than a second");
     describe_counter!(RELOADS, "Reads of the configuration after the start, by outcome");
-    describe_gauge!(CERTIFICATE, "1 while the certificate of the files is in force; 0 once it could not be used");
     describe_gauge!(RELOADED, "1 while the configuration of the files is in force; 0 once it was refused");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -379,11 +377,6 @@ pub fn reloaded(outcome: Option<&'static str>) {
         counter!(RELOADS, "outcome" => one).increment(u64::from(outcome == Some(one)));
     }
     gauge!(RELOADED).set(f64::from(u8::from(outcome != Some("refused"))));
-}
-
-/// The files of the certificate for clients were read.
-pub fn certificate_read(is_good: bool) {
-    gauge!(CERTIFICATE).set(f64::from(u8::from(is_good)));
 }
 
 /// A worker was at one task for longer than a second.

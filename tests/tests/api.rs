@@ -154,11 +154,22 @@ async fn the_time_of_a_call_is_split_between_the_queue_the_upstream_and_the_gate
             .map(|part| ended[format!("{part}_seconds")].as_f64().expect("known"))
     };
     let [queue, upstream, own, duration] = of("up__wait");
+    let first_own = own;
     assert_eq!(queue, 0.0, "the first waited for nobody: {upstream} + {own} = {duration}");
     assert!(upstream >= had, "the upstream had the first for at least {had}: {upstream} of {duration}");
     let [queue, upstream, own, duration] = of("up__echo");
     assert!(queue > 0.0 && upstream > 0.0 && own >= 0.0, "{queue} {upstream} {own}");
     assert!((queue + upstream + own - duration).abs() < 1e-6, "{queue} + {upstream} + {own} = {duration}");
+    // The metrics split it so, too: what waits for a place is no work of the gateway.
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    let value = |name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {page}"));
+        line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()).expect("a number")
+    };
+    assert_eq!(value("trunkline_upstream_queue_wait_seconds_count{upstream=\"up\"}"), 1.0);
+    assert!((value("trunkline_upstream_queue_wait_seconds_sum{upstream=\"up\"}") - queue).abs() < 1e-6);
+    let overhead = value("trunkline_overhead_seconds_sum{method=\"tools/call\"}");
+    assert!((overhead - first_own - own).abs() < 1e-5, "{overhead} is {first_own} + {own}");
 }
 
 #[tokio::test]

@@ -78,6 +78,33 @@ async fn probes_and_metrics_have_any_name_and_the_rest_those_of_the_admin_sectio
 }
 
 #[tokio::test]
+async fn the_public_address_comes_in_and_is_what_clients_are_told() {
+    let (_upstream, gateway) = gateway(Config::new().server("public_url = \"https://mcp.example.com/gw\"")).await;
+    let root = gateway.url.trim_end_matches("/mcp").to_owned();
+    for headers in [&[("host", "mcp.example.com")][..], &[("origin", "https://mcp.example.com")]] {
+        assert_eq!(greet(&gateway.url, headers).await.status, 200, "{headers:?}");
+    }
+    assert_eq!(greet(&gateway.url, &[("host", "example.com")]).await.status, 403);
+    gateway.says(&["\"public_url\":\"https://mcp.example.com/gw\""]).await;
+    let address = root.trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&address).await.expect("it listens");
+    let ask = format!("GET /sse HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.expect("it is sent");
+    let mut told = String::new();
+    let endpoint = async {
+        while !told.contains("sessionId=") {
+            let mut bytes = [0; 1024];
+            let count = stream.read(&mut bytes).await.expect("it answers");
+            assert!(count > 0, "{told}");
+            told.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        told
+    };
+    let told = within("the endpoint is told", endpoint).await;
+    assert!(told.contains("data: /gw/message?sessionId="), "{told}");
+}
+
+#[tokio::test]
 async fn foreign_origins_are_refused() {
     let (_upstream, gateway) = gateway(Config::new()).await;
     for origin in ["http://evil.example", "null", "https://localhost.evil.example", "http://evil.example:8808"] {

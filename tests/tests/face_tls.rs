@@ -163,6 +163,12 @@ async fn a_certificate_that_cannot_be_used_holds_up_no_reload_and_is_shown_until
     let of = |more: &str| Config::new().over_tls().section(&files.section("")).section(more);
     let gateway = Gateway::serve(&of("").upstream(&upstream)).await;
     let first = Visitor::of(&files).greets(&gateway).await.expect("it is served").1;
+    let expiry = async || {
+        let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+        let name = "trunkline_certificate_expiry_timestamp_seconds{listener=\"server.tls\"} ";
+        page.lines().find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok()).unwrap_or_else(|| panic!("{page}"))
+    };
+    let until = expiry().await;
     files.put("key.pem", "no key");
     let page = "/readyz?verbose";
     gateway.look_until(page, "the cause is shown", |page| page.contains("has no private key in PEM form")).await;
@@ -176,6 +182,8 @@ async fn a_certificate_that_cannot_be_used_holds_up_no_reload_and_is_shown_until
     gateway.look_until(page, "it is renewed", |page| !page.contains("certificate ")).await;
     let good = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 1");
     gateway.look_until("/metrics", "a metric says so", good).await;
+    // The new one ends a year before the old one.
+    assert_eq!(until - expiry().await, 365.0 * 86_400.0);
 }
 
 #[tokio::test]

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use trunkline_tests::client::{Client, Desk, http, tool};
 use trunkline_tests::collector::{Collector, Span};
-use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::peers::Prometheus;
 use trunkline_tests::process::Program;
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{LIMIT, until};
@@ -56,6 +57,7 @@ struct Busy {
     session: Client,
     stateless: Client,
     _upstreams: Vec<Upstream>,
+    _files: Scratch,
 }
 
 impl Busy {
@@ -73,7 +75,14 @@ impl Busy {
         let config = Config::new().section(tokens).section("[metrics]\nper_tool = true");
         let config =
             config.upstream(&child).upstream(&noisy).upstream(&host).upstream(&sick).program("gone", &gone, "");
-        let gateway = Gateway::serve(&config).await;
+        // A second listener, over TLS.
+        let files = Scratch::new();
+        let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate is made");
+        let (cert, key) =
+            (files.file("cert.pem", &own.cert.pem()), files.file("key.pem", &own.signing_key.serialize_pem()));
+        let tls = format!("tls = {{ cert = \"{}\", key = \"{}\" }}", cert.display(), key.display());
+        let address = format!("[[server.listeners]]\naddress = \"127.0.0.1:{}\"\n{}", free_port(), tls);
+        let gateway = Gateway::serve(&config.listed("").section(&address)).await;
         let mut session = Client::open_with(&gateway.reach(), LEGACY, Desk::willing("ada")).await;
         session.http().always("authorization", TOKEN);
         session.greet().await;
@@ -81,7 +90,7 @@ impl Busy {
         stateless.http().always("authorization", TOKEN);
         let all = ["child__echo", "noisy__echo", "host__echo", "sick__echo"];
         session.tools_until("all are listed", |tools| all.iter().all(|one| tools.contains(&(*one).into()))).await;
-        Busy { gateway, session, stateless, _upstreams: vec![child, noisy, host, sick] }
+        Busy { gateway, session, stateless, _upstreams: vec![child, noisy, host, sick], _files: files }
     }
 
     /// Calls of every kind and outcome, once.

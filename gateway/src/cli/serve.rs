@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::config::Config;
+use crate::downstream::config::PublicUrl;
 use crate::gateway::{Gateway, Mode, Place, Read, ShutdownSignals};
 use crate::policy::config::Generated;
+use crate::policy::config::client_token;
 use crate::runtime::system::ServiceManager;
 use crate::runtime::system::handed::{self, HandedSocket};
-use crate::secrets::client_token;
 use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::settings::Settings;
@@ -69,7 +70,7 @@ async fn gateway(
     handed: Vec<HandedSocket>,
 ) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
-    let path = config.server.path.clone();
+    let (path, public) = (config.server.path.clone(), config.server.public_url.clone());
     let manager = ServiceManager::of_environment().unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot reach the service manager at NOTIFY_SOCKET; it is told nothing");
         ServiceManager::default()
@@ -81,14 +82,16 @@ async fn gateway(
     let urls: Vec<String> = bound.clients.iter().map(|place| place.url(&path)).collect();
     if logging::is_json() {
         let (clients, admin) = (urls.join(", "), bound.admin.map(report::look_at));
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, "serving");
+        let public_url = public.as_ref().map(ToString::to_string);
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, public_url, "serving");
     } else {
         say(&report::endpoint(&urls[0], bound.admin));
         if let [_, _, ..] = urls.as_slice() {
             let lines = urls.iter().zip(&bound.clients).map(|(url, place)| report::listener(url, &place.faces.names()));
             lines.for_each(|line| say(&line));
         }
-        say(&paste(&bound.clients, &path, &files));
+        public.iter().for_each(|public| say(&report::public(public)));
+        say(&paste(&bound.clients, (&path, public.as_ref()), &files));
     }
     tokio::select! {
         () = told.to_end() => {}
@@ -103,7 +106,7 @@ const BY_COMMAND: &str = "For Claude Desktop (claude_desktop_config.json), Zed a
 const INSTALL: &str = "`trunkline install HOST` writes it for you.";
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
-fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
+fn paste(clients: &[Place], (path, public): (&str, Option<&PublicUrl>), files: &[PathBuf]) -> String {
     // Hosts know Streamable HTTP best, and no sockets.
     let ports = || clients.iter().filter(|place| place.address.port().is_some());
     let by_url = ports().find(|place| place.faces.mcp).or_else(|| ports().next()).map(|place| {
@@ -111,7 +114,8 @@ fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
             "mcp" => "http",
             other => other,
         };
-        report::paste_http(transport, &place.url(path), place.asks_token)
+        let url = public.map_or_else(|| place.url(path), |public| place.public_url(public, path));
+        report::paste_http(transport, &url, place.asks_token)
     });
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
     let by_url = by_url.map(|snippet| format!("{BY_URL}\n{snippet}\n")).unwrap_or_default();

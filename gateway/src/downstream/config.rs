@@ -24,6 +24,8 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Host names that may be asked for, lower case, where a listener does not say otherwise.
     pub allowed_hosts: Vec<String>,
+    /// The address by which clients reach the gateway, where that is not the one that it listens on.
+    pub public_url: Option<PublicUrl>,
     /// Proxies that say for whom they ask.
     pub trusted_proxies: Vec<Network>,
     /// The largest message that is read from a client, in bytes.
@@ -61,6 +63,37 @@ impl Config {
     /// What is served where a listener does not say otherwise.
     pub fn faces(&self) -> Faces {
         Faces { mcp: true, sse: self.legacy_sse, websocket: self.websocket }
+    }
+}
+
+/// The address of the gateway for its clients, behind whatever stands before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl {
+    /// `https://host` or `https://host:port`, lower case.
+    pub origin: String,
+    /// What stands before the paths of the gateway: empty, or `/prefix`.
+    pub prefix: String,
+}
+
+impl PublicUrl {
+    /// The authority: the host, with its port where it has one.
+    pub fn host(&self) -> &str {
+        self.origin.split_once("://").map_or("", |(_, host)| host)
+    }
+
+    /// A page that was served there may call, and a request may name that host: at a listener that may be asked for few names, too.
+    pub fn opens(&self, listener: &mut Listener) {
+        let is_local = matches!(listener.address, Address::Tcp(address) if address.ip().is_loopback());
+        if is_local || !listener.allowed_hosts.is_empty() {
+            listener.allowed_hosts.push(self.host().to_owned());
+        }
+        listener.allowed_origins.push(self.origin.clone());
+    }
+}
+
+impl std::fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.origin, self.prefix)
     }
 }
 
@@ -206,6 +239,7 @@ impl Default for Config {
             websocket: true,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            public_url: None,
             trusted_proxies: Vec::new(),
             max_body: 16 << 20,
             memory_limit: None,

@@ -372,6 +372,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("server.websocket", old.websocket != new.websocket),
         ("server.allowed_origins", old.allowed_origins != new.allowed_origins),
         ("server.allowed_hosts", old.allowed_hosts != new.allowed_hosts),
+        ("server.public_url", old.public_url != new.public_url),
         ("server.trusted_proxies", old.trusted_proxies != new.trusted_proxies),
         ("server.max_body", old.max_body != new.max_body),
         ("server.memory_limit", old.memory_limit != new.memory_limit),

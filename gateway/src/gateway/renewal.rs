@@ -2,7 +2,7 @@
 
 use super::file_watch::Watch;
 use crate::downstream::listen::Certificates;
-use crate::metrics;
+use crate::metrics::edges;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::SAID_EVERY;
 use crate::runtime::timer::late::within;
@@ -18,7 +18,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// Reads the files whenever they hold something else. Connections that are open keep what they were secured with.
 pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: &Tasks) {
-    metrics::certificate_read(true);
+    edges::certificate_read(true);
+    tell_end(certificates);
     let certificates = certificates.clone();
     tasks.spawn_until_end(async move {
         let unwatched = |error| tracing::warn!(%error, "a renewed certificate is noticed at the next start only");
@@ -36,6 +37,7 @@ pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: 
                 Ok(()) => {
                     is_refused = false;
                     usable(&reloads, certificates.key());
+                    tell_end(&certificates);
                     tracing::info!(key = certificates.key(), "certificate renewed");
                 }
                 // One file may be there before the other.
@@ -54,18 +56,23 @@ pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: 
     });
 }
 
+/// Shows when the certificate that is in force expires.
+fn tell_end(certificates: &Certificates) {
+    certificates.ends().into_iter().for_each(|at| edges::certificate_ends(certificates.key(), at));
+}
+
 /// Stands for the files that a configuration names which was read anew: they may be those of no certificate that is shown.
 const READ: &str = "";
 
 /// Shows that the files that a key names can be used.
 fn usable(reloads: &Reloads, key: &str) {
     reloads.certificate(READ, None);
-    metrics::certificate_read(reloads.certificate(key, None));
+    edges::certificate_read(reloads.certificate(key, None));
 }
 
 /// Shows why the files that a key names are not in force.
 fn refused(reloads: &Reloads, key: &str, why: &str) {
-    metrics::certificate_read(reloads.certificate(key, Some(why.to_owned())));
+    edges::certificate_read(reloads.certificate(key, Some(why.to_owned())));
 }
 
 /// A configuration was read anew: shows that all files can be used that it names, or why some cannot.
@@ -78,7 +85,7 @@ pub(super) fn read(reloads: &Reloads, refused: Option<&str>) {
         None if known.is_empty() => {}
         None => {
             reloads.certified();
-            metrics::certificate_read(true);
+            edges::certificate_read(true);
         }
     }
 }

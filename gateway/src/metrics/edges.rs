@@ -5,11 +5,15 @@ use ::metrics::{
 };
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 const HTTP: &str = "trunkline_http_requests_total";
 const AUTH: &str = "trunkline_auth_total";
 const HANDSHAKES_FAILED: &str = "trunkline_tls_handshakes_failed_total";
+const CERTIFICATE: &str = "trunkline_certificate_last_read_successful";
+const CERTIFICATE_ENDS: &str = "trunkline_certificate_expiry_timestamp_seconds";
 const FACE_BYTES: &str = "trunkline_face_bytes_total";
+const QUEUE_WAIT: &str = "trunkline_upstream_queue_wait_seconds";
 const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
 const PRINCIPALS: &str = "trunkline_principal_calls_total";
 const TOOLS: &str = "trunkline_tool_calls_total";
@@ -36,7 +40,14 @@ pub(super) fn describe() {
     describe_counter!(HTTP, "Answers over HTTP, by face and status");
     describe_counter!(AUTH, "Requests that were to bear a token, by outcome");
     describe_counter!(HANDSHAKES_FAILED, "TLS handshakes of clients that failed, by reason");
+    describe_gauge!(CERTIFICATE, "1 while the certificate of the files is in force; 0 once it could not be used");
+    describe_gauge!(CERTIFICATE_ENDS, Unit::Seconds, "When the certificate in force expires, by listener");
     describe_counter!(FACE_BYTES, Unit::Bytes, "Bytes from and to clients, by face and direction");
+    describe_histogram!(
+        QUEUE_WAIT,
+        Unit::Seconds,
+        "How long a call waited for a place at its upstream, or for its start"
+    );
     describe_counter!(UPSTREAM_BYTES, Unit::Bytes, "Bytes from and to an upstream, by direction");
     describe_counter!(PRINCIPALS, "Requests of clients, by principal");
     describe_counter!(TOOLS, "Calls of tools, by owner, public name and outcome (`[metrics] per_tool`)");
@@ -50,7 +61,23 @@ pub(super) fn describe() {
     describe_counter!(SPANS, "Spans of traces, by outcome");
     ["sent", "dropped"].iter().for_each(|outcome| spans(outcome).increment(0));
     AUTH_OUTCOMES.iter().for_each(|outcome| auth(outcome).increment(0));
-    ["principal", "tool"].iter().for_each(|kind| limited(kind, false));
+    ["principal", "tool"].iter().for_each(|kind| gauge!(LIMITED, "kind" => *kind).increment(0.0));
+}
+
+/// How long calls waited before they were sent to an upstream; those that were sent at once are not among them.
+pub fn queue_wait(upstream: &Arc<str>) -> Histogram {
+    histogram!(QUEUE_WAIT, "upstream" => upstream.to_string())
+}
+
+/// The files of the certificate for clients were read.
+pub fn certificate_read(is_good: bool) {
+    gauge!(CERTIFICATE).set(f64::from(u8::from(is_good)));
+}
+
+/// The certificate of the table `key` of the configuration is in force, and expires then.
+pub fn certificate_ends(key: &str, at: SystemTime) {
+    let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    gauge!(CERTIFICATE_ENDS, "listener" => key.to_owned()).set(seconds as f64);
 }
 
 /// Spans of traces that the collector took (`sent`), or that found no room or no collector (`dropped`).
@@ -158,13 +185,9 @@ impl Names {
         if known.contains(key) || (known.len() < self.most && known.insert(key.to_owned())) {
             return name.to_owned();
         }
-        limited(self.kind, true);
+        gauge!(LIMITED, "kind" => self.kind).set(1.0);
         OTHER.to_owned()
     }
-}
-
-fn limited(kind: &'static str, is_limited: bool) {
-    gauge!(LIMITED, "kind" => kind).set(f64::from(u8::from(is_limited)));
 }
 
 /// Requests of a principal; of those beyond a hundred together.

@@ -2,6 +2,8 @@
 
 // Moments as people write them: a day, or a day and a time, of UTC.
 pub(crate) mod moment;
+// Tokens that clients present: made of chance, and one that the gateway makes for itself.
+pub(crate) mod client_token;
 
 use crate::call::caller::Principal;
 pub use crate::call::caller::rights::Role;

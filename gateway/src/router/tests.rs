@@ -50,6 +50,7 @@ struct Scripted {
     offers: Offers,
     state: Mutex<State>,
     retry: Mutex<Option<Duration>>,
+    cause: Mutex<Option<Cause>>,
     /// Grows when it stands elsewhere.
     moves: watch::Sender<u64>,
     /// Not all of its lists could be read.
@@ -89,6 +90,7 @@ impl Scripted {
             offers: watch::Sender::new(None),
             state: Mutex::new(State::Starting),
             retry: Mutex::default(),
+            cause: Mutex::default(),
             moves: watch::Sender::new(0),
             is_partial: AtomicBool::new(false),
             heard: Mutex::default(),
@@ -161,8 +163,10 @@ impl Owner for Scripted {
         !self.is_partial.load(Ordering::Relaxed)
     }
     fn cause(&self) -> Option<Cause> {
-        self.is_partial.load(Ordering::Relaxed).then(|| "`tools/list` could not be read".into())
+        let partial = || "`tools/list` could not be read".into();
+        self.cause.lock().unwrap().clone().or_else(|| self.is_partial.load(Ordering::Relaxed).then(partial))
     }
+
     fn retry_in(&self) -> Option<Duration> {
         *self.retry.lock().unwrap()
     }

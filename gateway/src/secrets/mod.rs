@@ -6,8 +6,6 @@ pub mod private;
 pub mod mask;
 // Seals bytes as a text that can neither be read nor altered.
 pub mod sealer;
-// Tokens that clients present.
-pub(crate) mod client_token;
 // Certificates and keys in files of PEM form.
 pub(crate) mod pem;
 // Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.

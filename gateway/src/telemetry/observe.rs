@@ -277,20 +277,24 @@ impl Guard for Watch {
     fn done(&mut self, ending: &Ending<'_>) {
         let Some(handles) = self.route.take() else { return };
         let (outcome, upstream_time) = (outcome_of(ending.outcome), ending.upstream_time);
+        let queue_time = ending.queue_time;
         handles.route.requests[outcome].increment(1);
         let duration = self.start.elapsed();
         // A listen call lasts as long as its client likes: that is no duration of ours.
         if !self.is_listen {
             exemplar::of_span(self.context(), || {
                 handles.timed(outcome, duration, upstream_time);
-                handles.overhead.record(duration.saturating_sub(upstream_time).as_secs_f64());
+                // Neither is the work of the gateway: it waits for an answer, or for a place or a start of the upstream.
+                handles.overhead.record(duration.saturating_sub(upstream_time + queue_time).as_secs_f64());
             });
+        }
+        if !queue_time.is_zero() {
+            edges::queue_wait(&handles.owner).record(queue_time.as_secs_f64());
         }
         let bytes = if self.line.is_some() { access::bytes_of(ending.outcome) } else { 0 };
         if let Some(span) = self.span.take() {
             span.end(ending.owner, Some(ending.outcome));
         }
-        let queue_time = ending.queue_time;
         self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, queue_time, bytes });
     }
 }

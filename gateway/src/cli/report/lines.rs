@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::fault::printable;
+use crate::downstream::config::PublicUrl;
 use crate::gateway::reachable;
 use crate::health::row::State;
 
@@ -44,6 +45,11 @@ pub(crate) fn endpoint(url: &str, admin: Option<SocketAddr>) -> String {
 /// One line about each listener, where there are several.
 pub(crate) fn listener(url: &str, faces: &[&str]) -> String {
     format!("  listener     {url}  ({})", faces.join(", "))
+}
+
+/// One line about where clients find it, behind what stands before it.
+pub(crate) fn public(public: &PublicUrl) -> String {
+    format!("  public       {public}")
 }
 
 /// One line about one upstream, its state in the words of `trunkline ls`. `width` is that of the longest name.

@@ -5,4 +5,4 @@ mod lines;
 // Shows a person what becomes of each upstream, as it happens.
 pub(crate) mod announce;
 
-pub(crate) use lines::{endpoint, listener, look_at, paste_http, paste_stdio};
+pub(crate) use lines::{endpoint, listener, look_at, paste_http, paste_stdio, public};

@@ -19,8 +19,8 @@ use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, printable};
 use crate::policy::config;
+use crate::policy::config::client_token;
 use crate::policy::config::moment::{in_words, moment};
-use crate::secrets::client_token;
 use crate::telemetry::logging::say;
 use taken_out::take_out;
 

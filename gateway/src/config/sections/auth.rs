@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::policy::config::client_token::LENGTH_MIN;
 use crate::policy::config::moment::moment;
 use crate::policy::config::{Auth, Generated, Token};
-use crate::secrets::client_token::LENGTH_MIN;
 
 use super::roles::{Roles, certificates};
 use crate::config::fault::Fault;

@@ -1,15 +1,17 @@
 //! `[[server.listeners]]`: where clients are served, and what is served there to whom. `[server] listen` and `[server.tls]` are the short
 //! form for one.
 
+// `[auth] generate_token`: the token that the gateway makes for itself.
+mod generated;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::address::SOCKET_PATH_MAX;
-use super::generated;
 use crate::downstream::config::{Address, Config as Server, Faces, Listener, Tls};
+use crate::policy::config::client_token;
 use crate::policy::config::{Auth, Generated};
-use crate::secrets::client_token;
 use crate::telemetry::config::Admin;
 
 use crate::config::fault::Fault;

@@ -2,8 +2,6 @@
 
 // `[auth]`: static tokens, and what their bearers may see.
 mod auth;
-// `[auth] generate_token`: the token that the gateway makes for itself.
-mod generated;
 // `[auth.roles.NAME]`: what is admitted, and to whom it is given.
 mod roles;
 // `[limits]`, and rates as people write them.

@@ -7,7 +7,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 use super::listeners::{address, checked, host, listeners, origin};
-use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
+use crate::downstream::config::{Config as Server, Network, PublicUrl, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
@@ -26,6 +26,7 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         websocket: section.flag("websocket").unwrap_or(default.websocket),
         allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
         allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
+        public_url: section.parse("public_url", public_url),
         trusted_proxies: trusted(&mut section),
         max_body: section.number("max_body", bounded_size).unwrap_or(default.max_body),
         memory_limit: section.number("memory_limit", memory),
@@ -40,6 +41,9 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         ..default
     };
     (server.listeners, server.lists_listeners) = listeners(&mut section, &server);
+    if let Some(public) = &server.public_url {
+        server.listeners.iter_mut().for_each(|listener| public.opens(listener));
+    }
     section.end("[server]");
     server
 }
@@ -230,6 +234,20 @@ pub(crate) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {
     };
     section.end("[catalog]");
     (catalog, cache)
+}
+
+/// Where clients reach the gateway: an origin, and what a proxy takes off the paths.
+fn public_url(text: &str) -> Result<PublicUrl, String> {
+    const EXPECTED: &str =
+        "expected an address such as \"https://mcp.example.com\" or \"https://example.com/mcp-gateway\"";
+    let (scheme, rest) = text.split_once("://").ok_or(EXPECTED)?;
+    let (host, prefix) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let prefix = prefix.trim_end_matches('/');
+    let is_known = ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str());
+    if !is_known || (!prefix.is_empty() && path(prefix).is_err()) {
+        return Err(EXPECTED.to_owned());
+    }
+    Ok(PublicUrl { origin: origin(&format!("{scheme}://{host}")).map_err(|_| EXPECTED)?, prefix: prefix.to_owned() })
 }
 
 fn path(text: &str) -> Result<String, String> {

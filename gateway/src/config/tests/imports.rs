@@ -93,7 +93,7 @@ fn what_is_written_over_a_hosts_server_lies_over_it_and_is_judged_strictly() {
     let [git] = &loaded.config.upstreams[..] else { panic!("{:?}", loaded.config.upstreams) };
     assert_eq!(
         (&*git.prefix, git.title.as_deref(), git.call_timeout),
-        ("git", Some("My Git"), Some(Duration::from_millis(5)))
+        ("git", Some("My Git"), Some(Duration::from_secs(5)))
     );
     let bad = over.replace("per-session", "per-sesion");
     let faults = load_texts(&[("mcp.json", json), ("a.toml", &bad)], &[]).unwrap_err().to_string();

@@ -36,6 +36,29 @@ fn an_entry_says_what_is_its_own_and_has_the_rest_of_the_section() {
 }
 
 #[test]
+fn the_public_address_is_admitted_where_few_names_are() {
+    let public = "[server]\npublic_url = \"https://MCP.example.com:8443/gw/\"\n";
+    let listed = [
+        entry("127.0.0.1:1", ""),
+        entry("0.0.0.0:2", ""),
+        entry("0.0.0.0:3", "allowed_hosts = [\"a.example\"]"),
+        entry("unix:/run/mcp.sock", ""),
+    ];
+    let server = server(&format!("{public}{}{TOKENS}", listed.concat()));
+    let url = server.public_url.expect("it is set");
+    assert_eq!((url.to_string().as_str(), url.host()), ("https://mcp.example.com:8443/gw", "mcp.example.com:8443"));
+    let hosts: Vec<_> = server.listeners.iter().map(|one| one.allowed_hosts.join(" ")).collect();
+    assert_eq!(hosts, ["mcp.example.com:8443", "", "a.example mcp.example.com:8443", ""]);
+    assert!(server.listeners.iter().all(|one| one.allowed_origins == ["https://mcp.example.com:8443"]));
+    for wrong in
+        ["mcp.example.com", "ftp://a", "https://", "https://a/b?c", "https://a/b c", "https://u@a", "https://a//b"]
+    {
+        let said = shown(&format!("[server]\npublic_url = \"{wrong}\"\n"));
+        assert!(said.contains("expected an address such as"), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn the_short_form_is_one_listener() {
     let short = server("[server]\nlisten = \"127.0.0.1:7\"\nwebsocket = false\n");
     let long = server(&format!("[server]\nwebsocket = false\n{}", entry("127.0.0.1:7", "")));

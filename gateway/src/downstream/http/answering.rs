@@ -144,7 +144,9 @@ where
         match route {
             Route::Endpoint => {}
             Route::Stream if head.method == Method::GET => {
-                let stream = endpoint.clients.open(&endpoint.edge, &who, endpoint.config.sse_keepalive);
+                let config = &endpoint.config;
+                let prefix = config.public_url.as_ref().map_or("", |public| &public.prefix);
+                let stream = endpoint.clients.open(&endpoint.edge, &who, (config.sse_keepalive, prefix));
                 return answered(stream);
             }
             // A client of Streamable HTTP that tries this address takes the other transport then.

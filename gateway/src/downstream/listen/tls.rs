@@ -62,7 +62,8 @@ impl Tls {
 
     /// What the files say: for connections on which a certificate is asked for, and for those on which it is demanded.
     fn load(&self) -> Result<Secured, TlsFault> {
-        Ok(Secured { asking: self.secured(false)?, demanding: self.secured(true)? })
+        let ends = certificates("cert", &self.cert)?.first().and_then(|first| certificate::ends(first));
+        Ok(Secured { asking: self.secured(false)?, demanding: self.secured(true)?, ends })
     }
 
     fn secured(&self, is_demanded: bool) -> Result<Arc<ServerConfig>, TlsFault> {
@@ -122,6 +123,8 @@ pub(crate) struct Certificates {
 struct Secured {
     asking: Arc<ServerConfig>,
     demanding: Arc<ServerConfig>,
+    /// When the certificate expires, where that can be read.
+    ends: Option<SystemTime>,
 }
 
 impl Certificates {
@@ -145,6 +148,11 @@ impl Certificates {
     /// The table of the configuration that names the files.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// When the certificate that is in force expires, where that can be read.
+    pub(crate) fn ends(&self) -> Option<SystemTime> {
+        self.in_force.load().ends
     }
 
     /// Reads the files anew; where they cannot be used, what was read before stays in force, and it is said why.

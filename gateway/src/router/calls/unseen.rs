@@ -28,7 +28,14 @@ pub(crate) fn refusal(
         let upstream = only.owner.name();
         let told = |why: &str| format!("{begins}upstream `{upstream}`, which may have it, {why}");
         if only.is_coming() {
-            return Refusal::of_upstream(Reason::Unavailable, upstream, told("is still starting; try again"));
+            let said = |why: &str| match why.trim() {
+                "" => told("is still starting; try again"),
+                why => told(&format!("is still starting ({why}); try again")),
+            };
+            // What its start waits for, where that is known.
+            let cause = only.owner.cause().unwrap_or_default();
+            let refusal = Refusal::of_upstream(Reason::Unavailable, upstream, said(&cause.public()));
+            return if cause.is_public() { refusal } else { refusal.for_operator(said(&cause.full())) };
         }
         let cause = cause(only);
         let told = |cause: &str| told(&format!("is not available: {cause}{next}"));

@@ -123,17 +123,27 @@ fn nearer(dialect: Dialect, node: &Node) -> Dialect {
         Dialect::Plain if has(&["httpUrl", "includeTools", "excludeTools", "trust", "authProviderType"]) => {
             Dialect::Gemini
         }
-        Dialect::Plain if has(&["transportType"]) || is_nested || (has(&["autoApprove"]) && is_short(node)) => {
-            Dialect::Cline
-        }
-        Dialect::VsCode if node.get("command").is_some_and(|node| matches!(node.shape, Shape::List(_))) => {
-            Dialect::OpenCode
-        }
+        Dialect::Plain if has(&["transportType"]) || is_nested || is_of_cline(node) => Dialect::Cline,
+        Dialect::Plain if is_within(node, if has(&["autoApprove"]) { 3600 } else { 999 }) => Dialect::Cline,
+        Dialect::VsCode if is_of_opencode(node) => Dialect::OpenCode,
         dialect => dialect,
     }
 }
 
-/// Whether a time-out would be under four seconds if it were in milliseconds: it is in seconds, of which Cline takes 3600 at most.
-fn is_short(node: &Node) -> bool {
-    node.get("timeout").is_some_and(|node| matches!(node.shape, Shape::Integer(1..=3600)))
+/// Whether its transport is written as Cline alone does.
+fn is_of_cline(node: &Node) -> bool {
+    node.get("type").is_some_and(|kind| matches!(&kind.shape, Shape::Text(kind) if kind == "streamableHttp"))
+}
+
+/// Whether its command or its type is written as opencode alone does, which keeps servers where VS Code does.
+fn is_of_opencode(node: &Node) -> bool {
+    let is_list = node.get("command").is_some_and(|node| matches!(node.shape, Shape::List(_)));
+    let kind = node.get("type").map(|kind| &kind.shape);
+    is_list || matches!(kind, Some(Shape::Text(kind)) if ["local", "remote"].contains(&kind.as_str()))
+}
+
+/// Whether a time-out is so small that it is in seconds, of which Cline takes 3600 at most: of milliseconds, Claude Code takes less than a
+/// thousand for nothing.
+fn is_within(node: &Node, most: i64) -> bool {
+    node.get("timeout").is_some_and(|node| matches!(node.shape, Shape::Integer(count) if (1..=most).contains(&count)))
 }

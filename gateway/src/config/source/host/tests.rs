@@ -40,6 +40,26 @@ fn one(text: &str) -> String {
 }
 
 #[test]
+fn a_server_tells_whose_words_it_has_where_its_place_does_not() {
+    for (text, expected) in [
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "disabled": false, "timeout": 60}}}"#,
+            "{command=x call_timeout=60s}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"type": "streamableHttp", "url": "http://h", "timeout": 7200}}}"#,
+            "{transport=http url=http://h call_timeout=7200s}",
+        ),
+        (
+            r#"{"mcp": {"servers": {"a": {"type": "remote", "url": "http://h", "headers": {"K": "{env:V}"}}}}}"#,
+            "{url=http://h headers={K=${V:-}}}",
+        ),
+    ] {
+        assert_eq!(one(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn each_dialect_becomes_the_same_keys() {
     for (text, expected) in [
         (

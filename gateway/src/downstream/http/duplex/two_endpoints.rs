@@ -55,8 +55,13 @@ impl Clients {
         (peer.principal == *principal).then(|| peer.clone())
     }
 
-    /// Opens a stream; so long it may be silent.
-    pub(crate) fn open(self: &Arc<Self>, edge: &Arc<Edge>, who: &Who, keepalive: Duration) -> Response<Body> {
+    /// Opens a stream; so long it may be silent. Its messages come to a path that its client knows with this before it.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        edge: &Arc<Edge>,
+        who: &Who,
+        (keepalive, prefix): (Duration, &str),
+    ) -> Response<Body> {
         let Ok(kept) = edge.budget.owned_by(who.share().owner()).stand(CLIENT_BYTES) else {
             let why =
                 "what this client keeps has its part of `server.memory_limit`; close some streams, or try again later";
@@ -73,7 +78,7 @@ impl Clients {
         self.0.insert(id.clone(), peer.clone());
         metrics::sessions("sse").increment(1.0);
         edge.tasks.spawn(retire(edge.clone(), self.clone(), id.clone(), Arc::downgrade(&peer)));
-        let head = format!("event: endpoint\ndata: {MESSAGES}?{SESSION}{id}\n\n").into_bytes();
+        let head = format!("event: endpoint\ndata: {prefix}{MESSAGES}?{SESSION}{id}\n\n").into_bytes();
         let feed = PeerFeed { frames, clients: self.clone(), id, peer };
         respond::stream(Stream::new(feed, head, keepalive, "sse").until(&who.revocation))
     }

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::config::fault::{Fault, Place};
 use crate::config::read::Reading;
+use crate::policy::config::client_token::{self, LENGTH_MIN};
 use crate::policy::config::{Auth, Generated, Token};
-use crate::secrets::client_token::{self, LENGTH_MIN};
 
 /// What whoever starts the gateway gives in place of it.
 pub(crate) const VARIABLE: &str = "TRUNKLINE_TOKEN";

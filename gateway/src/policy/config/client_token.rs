@@ -1,6 +1,6 @@
 //! Tokens that clients present: made of chance, and one that the gateway makes for itself where none is configured.
 
-use super::private;
+use crate::secrets::private;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::io;
