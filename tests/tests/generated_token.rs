@@ -77,6 +77,21 @@ async fn one_that_is_given_is_taken_and_none_is_made() {
 }
 
 #[tokio::test]
+async fn who_has_others_in_mind_is_open_to_nobody_at_loopback_either() {
+    let upstream = upstream().await;
+    let local =
+        |keys: &str| Config::new().upstream(&upstream).section(&format!("[auth]\ngenerate_token = true\n{keys}"));
+    for config in [
+        local("mode = \"token\""),
+        local("").server("public_url = \"https://mcp.example.com\""),
+        local("").env("TRUNKLINE_TOKEN", "the-token-that-a-person-chose"),
+    ] {
+        let gateway = Gateway::serve(&config).await;
+        assert_eq!(status(&gateway, None).await, 401);
+    }
+}
+
+#[tokio::test]
 async fn where_everybody_may_call_or_nobody_can_from_elsewhere_none_is_made() {
     let upstream = upstream().await;
     let asked = open(&upstream).env("TRUNKLINE_AUTH__ALLOW_UNAUTHENTICATED", "true");

@@ -35,6 +35,8 @@ pub enum Generated {
     Off,
     /// Wanted, where one is needed.
     Wanted,
+    /// Wanted wherever the gateway listens.
+    Demanded,
     /// Needed, and not made yet.
     Lacking,
     /// It is among the tokens, and kept in a file.

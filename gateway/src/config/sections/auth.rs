@@ -56,11 +56,18 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
         Some(Mode::None) if written > 0 => {
             section.wrong("mode", "[[auth.tokens]] are configured: write \"token\", or remove them")
         }
+        Some(Mode::None) if generates => {
+            section.wrong("mode", "`generate_token` makes a token: write \"token\", or remove it")
+        }
         Some(Mode::Token) if written == 0 && !generates => section.wrong("mode", "no [[auth.tokens]] are configured"),
         _ => {}
     }
     section.end("[auth]");
-    let generated = if generates { Generated::Wanted } else { Generated::Off };
+    let generated = match (generates, mode) {
+        (false, _) => Generated::Off,
+        (true, Some(Mode::Token)) => Generated::Demanded,
+        (true, _) => Generated::Wanted,
+    };
     Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated, generated }
 }
 

@@ -136,8 +136,14 @@ fn file(text: &str) -> Result<PathBuf, String> {
 
 /// What of the listeners does not go together: with one another, with the admin address, and with the tokens.
 pub(crate) fn judge(reading: &Reading, server: &Server, auth: &mut Auth, admin: &Admin) {
-    let is_wanted = auth.generated == Generated::Wanted && auth.tokens.is_empty();
-    if is_wanted && server.listeners.iter().any(|listener| is_open(listener, auth)) {
+    let is_needed = match auth.generated {
+        Generated::Demanded => true,
+        // Whoever names the address by which others come, or gives a token, has others in mind, wherever it listens.
+        Generated::Wanted if server.public_url.is_some() || generated::is_given(reading) => !auth.allow_unauthenticated,
+        Generated::Wanted => server.listeners.iter().any(|listener| is_open(listener, auth)),
+        _ => false,
+    };
+    if is_needed && auth.tokens.is_empty() {
         generated::add(reading, auth);
     }
     let path = |index: usize, key: &str| match server.lists_listeners {

@@ -243,11 +243,31 @@ fn public_url(text: &str) -> Result<PublicUrl, String> {
     let (scheme, rest) = text.split_once("://").ok_or(EXPECTED)?;
     let (host, prefix) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let prefix = prefix.trim_end_matches('/');
-    let is_known = ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str());
-    if !is_known || (!prefix.is_empty() && path(prefix).is_err()) {
+    let (scheme, host) = (scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
+    // Clients leave out the port that goes without saying.
+    let usual = match scheme.as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return Err(EXPECTED.to_owned()),
+    };
+    let host = host.strip_suffix(usual).unwrap_or(&host);
+    let is_host =
+        |host: &str| !host.is_empty() && host.chars().all(|char| char.is_ascii_alphanumeric() || "-._".contains(char));
+    let is_whole = host.parse::<http::uri::Authority>().is_ok_and(|authority| {
+        let name = authority.host();
+        let is_address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let is_port = authority.port().is_none_or(|port| port.as_str().parse::<u16>().is_ok());
+        // A port that is none is left out by the parser.
+        is_port
+            && host.len() == name.len() + authority.port().map_or(0, |port| port.as_str().len() + 1)
+            && is_address.map_or(is_host(name), |address| address.parse::<std::net::Ipv6Addr>().is_ok())
+    });
+    let is_path =
+        prefix.is_empty() || (path(prefix).is_ok() && prefix.split('/').all(|part| part != ".." && part != "."));
+    if !is_whole || !is_path || prefix.len() > 1024 {
         return Err(EXPECTED.to_owned());
     }
-    Ok(PublicUrl { origin: origin(&format!("{scheme}://{host}")).map_err(|_| EXPECTED)?, prefix: prefix.to_owned() })
+    Ok(PublicUrl { origin: format!("{scheme}://{host}"), prefix: prefix.to_owned() })
 }
 
 fn path(text: &str) -> Result<String, String> {

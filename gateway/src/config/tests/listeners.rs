@@ -50,9 +50,18 @@ fn the_public_address_is_admitted_where_few_names_are() {
     let hosts: Vec<_> = server.listeners.iter().map(|one| one.allowed_hosts.join(" ")).collect();
     assert_eq!(hosts, ["mcp.example.com:8443", "", "a.example mcp.example.com:8443", ""]);
     assert!(server.listeners.iter().all(|one| one.allowed_origins == ["https://mcp.example.com:8443"]));
-    for wrong in
-        ["mcp.example.com", "ftp://a", "https://", "https://a/b?c", "https://a/b c", "https://u@a", "https://a//b"]
-    {
+    for (text, expected) in [
+        ("https://mcp.example.com:443", "https://mcp.example.com"),
+        ("http://a:80/b", "http://a/b"),
+        ("https://a:80", "https://a:80"),
+        ("https://[::1]:8443", "https://[::1]:8443"),
+    ] {
+        let server = self::server(&format!("[server]\npublic_url = \"{text}\"\n"));
+        assert_eq!(server.public_url.expect("it is set").to_string(), expected);
+    }
+    let wrong = "mcp.example.com ftp://a https:// https://a/b?c https://u@a https://a//b https://:8443 https://[::1 https://h:abc \
+                 https://h:99999 https://h: https://h,evil https://h<script> https://h/../x https://h/./x https://[x]";
+    for wrong in wrong.split(' ').chain(["https://a/b c", "https://h\\nx"]) {
         let said = shown(&format!("[server]\npublic_url = \"{wrong}\"\n"));
         assert!(said.contains("expected an address such as"), "{wrong}: {said}");
     }

@@ -14,14 +14,28 @@ pub(crate) const VARIABLE: &str = "TRUNKLINE_TOKEN";
 /// The name of its bearers.
 const NAME: &str = "generated";
 
+/// Whether whoever starts the gateway gives one.
+pub(crate) fn is_given(reading: &Reading) -> bool {
+    reading.environment.get(VARIABLE).is_some_and(|given| !given.is_empty())
+}
+
 /// Adds the token that was given or made before; says in `auth` where none has been made yet.
 pub(crate) fn add(reading: &Reading, auth: &mut Auth) {
     if let Some(given) = reading.environment.get(VARIABLE).filter(|given| !given.is_empty()) {
-        let given = given.to_str().unwrap_or_default().trim();
+        let given = given.to_str().unwrap_or("\u{fffd}").trim();
         auth.generated = Generated::Off;
-        if given.len() < LENGTH_MIN {
-            let text = format!("the token is shorter than {LENGTH_MIN} characters");
+        let fault = |text: String| {
             reading.fault(Fault::error("bad-value", text).at(Some(Place::Variable(VARIABLE.into()))));
+        };
+        match given {
+            given if !given.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                fault(
+                    "the token has characters that no header can carry: use letters, digits and marks of ASCII"
+                        .to_owned(),
+                );
+            }
+            given if given.len() < LENGTH_MIN => fault(format!("the token is shorter than {LENGTH_MIN} characters")),
+            _ => {}
         }
         // Also one that is refused: the door is not told to be open besides.
         return auth.tokens.push(token(reading, given));
