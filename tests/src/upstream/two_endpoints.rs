@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use hyper::header::HeaderValue;
 use tokio::sync::mpsc;
 
 use crate::engine::{Out, Outlet};
@@ -67,7 +68,11 @@ pub(crate) async fn post(host: &Arc<Host>, query: &str, headers: &Headers, body:
     if is_held {
         std::future::pending::<()>().await;
     }
-    whole(202, "text/plain", "Accepted")
+    let mut taken = whole(202, "text/plain", "Accepted");
+    // How many connections wait for their next use depends on the load, and who counts what is open at rest cannot cut them: the streams
+    // go over connections to the same port.
+    taken.headers_mut().insert("connection", HeaderValue::from_static("close"));
+    taken
 }
 
 impl Connections {

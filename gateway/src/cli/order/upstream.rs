@@ -96,7 +96,8 @@ fn ordered(order: Order, orders: &Orders, name: &str) -> Result<Done, Failure> {
         page = watched(&orders.look, name, page)?;
     }
     let row: Row = serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?;
-    let is_as_ordered = if order == Order::Stop { row.state == "stopped" } else { row.is_up() };
+    // One that rests has come up, and nobody has called it since.
+    let is_as_ordered = if order == Order::Stop { row.state == "stopped" } else { row.is_up() || row.state == "idle" };
     Ok(Done { page, row, is_as_ordered })
 }
 
