@@ -13,7 +13,7 @@ use crate::metrics::sampled::{self, Known};
 use crate::protocol::revision::Revision;
 use crate::runtime::aside;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 
 /// A reading is done beside the workers, as work on so many bytes is: it looks at files of the system.
@@ -30,10 +30,6 @@ struct Read {
     processes: Processes,
     /// Held for one reading: what is only seen is forgotten and set anew in it.
     one_at_a_time: Mutex<Named>,
-    /// Whether what is recorded comes to it.
-    is_read: bool,
-    /// What each metric means is said for the first reader: a start does not wait for words that nobody may read.
-    described: Once,
 }
 
 /// The upstreams that were on the board.
@@ -76,9 +72,10 @@ pub fn install() -> Metrics {
     let install = || {
         let registry = Registry::default();
         // Another recorder, as in a test, stays: then there is nothing to be read here.
-        let is_read = ::metrics::set_global_recorder(registry.clone()).is_ok();
-        let (processes, one_at_a_time, described) = (Processes::default(), Mutex::default(), Once::new());
-        Metrics(Arc::new(Read { registry, processes, one_at_a_time, is_read, described }))
+        if ::metrics::set_global_recorder(registry.clone()).is_ok() {
+            metrics::describe();
+        }
+        Metrics(Arc::new(Read { registry, processes: Processes::default(), one_at_a_time: Mutex::default() }))
     };
     METRICS.get_or_init(install).clone()
 }
@@ -96,9 +93,6 @@ impl Metrics {
     }
 
     fn read(&self, board: &StatusBoard, tasks: usize, format: Format) -> String {
-        if self.0.is_read {
-            self.0.described.call_once(metrics::describe);
-        }
         let mut named = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.registry.forget(sampled::sampled());
         let upstreams = board.snapshot();
