@@ -100,6 +100,8 @@ pub struct Gateway {
     manager: ServiceManager,
     /// The calls under way and the last ones.
     calls: Calls,
+    /// What each client may have.
+    limits: Limits,
     router: Arc<Router>,
     /// The face of clients over HTTP, once it is there.
     face: Arc<OnceLock<McpService>>,
@@ -152,7 +154,8 @@ impl Gateway {
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
-        let handler = match (chain(router.clone(), (observe, Limits::new(&config.limits)), &levels.router), mode) {
+        let limits = Limits::new(&config.limits);
+        let handler = match (chain(router.clone(), (observe, limits.clone()), &levels.router), mode) {
             (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
@@ -161,6 +164,7 @@ impl Gateway {
         Self {
             handler,
             calls,
+            limits,
             router,
             face,
             config,
@@ -196,7 +200,7 @@ impl Gateway {
     /// The configuration is read anew by this on a signal, an order, or when its files change.
     #[must_use]
     pub fn reloaded_by(mut self, read: Read) -> Self {
-        let heed = (self.leaving.clone(), self.manager.clone());
+        let heed = (self.leaving.clone(), self.manager.clone(), self.limits.clone());
         self.reloader = Some(Reloader::new(read, self.config.clone(), self.upstreams.clone(), heed));
         self
     }

@@ -187,6 +187,32 @@ async fn a_certificate_that_cannot_be_used_holds_up_no_reload_and_is_shown_until
 }
 
 #[tokio::test]
+async fn other_files_of_a_certificate_take_effect_at_a_reload_and_unusable_ones_change_nothing() {
+    let files = Files::new();
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let path = |name: &str| files.scratch.path().join(name).display().to_string();
+    let of = |cert: &str, key: &str| {
+        let section = format!("[server.tls]\ncert = \"{}\"\nkey = \"{}\"\n", path(cert), path(key));
+        Config::new().over_tls().section(&section).upstream(&upstream)
+    };
+    let gateway = Gateway::serve(&of("cert.pem", "key.pem")).await;
+    let shown = async || Visitor::of(&files).greets(&gateway).await.expect("it is served").1;
+    let (first, page) = (shown().await, "/readyz?verbose");
+    gateway.configure(&of("new.pem", "new.key"));
+    gateway.look_until(page, "they are missed", |page| page.contains("certificate    not renewed")).await;
+    assert_eq!(shown().await, first);
+    // What was named last is watched.
+    let (cert, key) = files.authority.certify("127.0.0.1", 2998).pem();
+    files.put("new.key", &key);
+    files.put("new.pem", &cert);
+    until("the new one is shown", || async { (shown().await != first).then_some(()) }).await;
+    gateway.look_until(page, "nothing is wrong", |page| !page.contains("certificate ")).await;
+    gateway.configure(&of("cert.pem", "key.pem"));
+    until("the first one is back", || async { (shown().await == first).then_some(()) }).await;
+    assert!(!gateway.stderr.all().iter().any(|line| line.contains("take effect at the next start only")));
+}
+
+#[tokio::test]
 async fn each_listener_has_its_own_certificate_and_one_that_cannot_be_renewed_is_named() {
     let (one, other) = (Files::new(), Files::new());
     let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;

@@ -113,3 +113,27 @@ async fn calls_of_a_handshake_client_that_is_gone_give_their_places_to_those_of_
     assert_eq!(ann.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200, "the other gives way, too");
     drop(again);
 }
+
+#[tokio::test]
+async fn limits_change_while_the_gateway_runs_and_open_connections_keep_to_them() {
+    let up = Upstream::http(Script::new("up", MODERN)).await;
+    let of = |limits: &str| Config::new().upstream(&up).section(limits).section(TOKENS);
+    let gateway = Gateway::serve(&of("[limits]\ncalls = \"3/h\"\n")).await;
+    let ann = client(&gateway, "ann", MODERN).await;
+    assert_eq!(flood(&ann, "up__echo").await.0, 3);
+    let set = async |limits: &str| {
+        let mark = gateway.stderr.mark();
+        gateway.configure(&of(limits));
+        let is_it = |line: &String| line.contains("configuration reloaded").then_some(());
+        gateway.stderr.wait_from(mark, "it is in force", is_it).await;
+    };
+    set("").await;
+    for _ in 0..10 {
+        assert_eq!(ann.call_once("up__echo", "{\"nonce\":\"n\"}").await.status, 200, "there is no limit");
+    }
+    set("[limits]\ncalls = \"2/h\"\n").await;
+    let (count, refused) = flood(&ann, "up__echo").await;
+    assert_eq!(count, 2, "{refused:?}");
+    assert!(refused.message().contains("2 calls an hour"), "{}", refused.message());
+    assert!(!gateway.stderr.all().iter().any(|line| line.contains("take effect at the next start only")));
+}

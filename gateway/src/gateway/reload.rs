@@ -1,15 +1,18 @@
 //! Puts another configuration into force while the gateway runs: all of it is read and checked first, and one that is wrong changes
 //! nothing.
 
+// Which changed keys only a start takes up.
+mod needs_restart;
+
 use super::clients::Kept;
 use super::file_watch::Watch;
 use super::renewal;
 use super::upstreams::{Changes, Upstreams};
 use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
-use crate::downstream::config::{Config as Server, Listener, Questions};
 use crate::downstream::listen::Leaving;
 use crate::metrics;
+use crate::policy::limits::Limits;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
@@ -17,6 +20,7 @@ use crate::telemetry::audit;
 use crate::telemetry::config::Written;
 use crate::telemetry::logging;
 use crate::telemetry::reloads::Reloads;
+use needs_restart::needs_restart;
 use std::future::pending;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,6 +70,7 @@ pub(super) struct Reloader {
     leaving: Leaving,
     doors: OnceLock<Kept>,
     manager: ServiceManager,
+    limits: Limits,
     /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
     /// Held while the files are read.
@@ -77,7 +82,7 @@ impl Reloader {
         read: Read,
         config: Config,
         upstreams: Arc<Upstreams>,
-        (leaving, manager): (Leaving, ServiceManager),
+        (leaving, manager, limits): (Leaving, ServiceManager, Limits),
     ) -> Arc<Self> {
         metrics::reloaded(None);
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
@@ -97,6 +102,7 @@ impl Reloader {
             leaving,
             doors,
             manager,
+            limits,
             reading,
         })
     }
@@ -265,6 +271,7 @@ impl Reloader {
             self.upstreams.regranted(&changed);
         }
         logging::set_level(&now.log);
+        self.limits.set(&now.limits);
         self.reloads.absent(&now.disabled, &now.left_out);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
@@ -345,56 +352,4 @@ fn shown(faults: &[Fault]) -> String {
         0 | 1 => format!("{place}{text}"),
         more => format!("{place}{text} (and {} more)", more - 1),
     }
-}
-
-/// The keys and sections that are said otherwise than at the start, and only a start takes up.
-fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
-    let (old, new) = (&before.server, &now.server);
-    let (admin, other_admin) = (&before.admin, &now.admin);
-    // What follows from the upstreams is no key of this section.
-    let questions = |config: &Config| {
-        let asked = config.server.questions.clone();
-        Questions { timeouts: Vec::new(), names_upstream: true, ..asked }
-    };
-    let is_listed = old.lists_listeners || new.lists_listeners;
-    let first = |server: &Server| server.listeners[0].clone();
-    // Which tokens count takes effect at once.
-    let lasting = |server: &Server| {
-        let of = |listener: &Listener| Listener { tokens: None, ..listener.clone() };
-        server.listeners.iter().map(of).collect::<Vec<_>>()
-    };
-    let all = [
-        ("server.listen", !is_listed && first(old).address != first(new).address),
-        ("[server.tls]", !is_listed && first(old).tls != first(new).tls),
-        ("[[server.listeners]]", is_listed && lasting(old) != lasting(new)),
-        ("server.path", old.path != new.path),
-        ("server.legacy_sse", old.legacy_sse != new.legacy_sse),
-        ("server.websocket", old.websocket != new.websocket),
-        ("server.allowed_origins", old.allowed_origins != new.allowed_origins),
-        ("server.allowed_hosts", old.allowed_hosts != new.allowed_hosts),
-        ("server.public_url", old.public_url != new.public_url),
-        ("server.trusted_proxies", old.trusted_proxies != new.trusted_proxies),
-        ("server.max_body", old.max_body != new.max_body),
-        ("server.memory_limit", old.memory_limit != new.memory_limit),
-        ("server.header_read_timeout", old.header_read_timeout != new.header_read_timeout),
-        ("server.sse_keepalive", old.sse_keepalive != new.sse_keepalive),
-        ("server.name", old.name != new.name),
-        ("server.instructions", old.instructions != new.instructions),
-        ("[server.shutdown]", old.shutdown() != new.shutdown()),
-        ("[server.session]", old.session != new.session),
-        ("[questions]", questions(before) != questions(now)),
-        ("question_timeout", old.questions.timeouts != new.questions.timeouts),
-        ("admin.listen", admin.listen != other_admin.listen),
-        ("admin.allowed_hosts", admin.allowed_hosts != other_admin.allowed_hosts),
-        ("admin.token", admin.token != other_admin.token),
-        ("log.format", before.log.format != now.log.format),
-        ("[audit]", before.audit != now.audit),
-        ("[traces]", before.traces != now.traces),
-        ("[metrics]", before.metrics != now.metrics),
-        ("[limits]", before.limits != now.limits),
-        ("[naming]", before.naming != now.naming),
-        ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),
-        ("[extensions]", before.extensions != now.extensions),
-    ];
-    all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

@@ -28,10 +28,15 @@ pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: 
         let (mut is_refused, mut said) = (false, None::<(String, Instant)>);
         loop {
             let patience = if is_refused { AGAIN_AFTER } else { Duration::MAX };
-            let changed = within(patience, watch.changed()).await;
-            let is_again = changed.is_err();
-            if let Ok(Err(error)) = changed {
-                return unwatched(error);
+            let changed = tokio::select! {
+                changed = within(patience, watch.changed()) => Some(changed),
+                () = certificates.renamed() => None,
+            };
+            let is_again = matches!(changed, Some(Err(_)));
+            match changed {
+                Some(Ok(Err(error))) => return unwatched(error),
+                Some(_) => {}
+                None => watch.set(certificates.files()),
             }
             match private::off_the_workers(|| certificates.reload()) {
                 Ok(()) => {

@@ -3,6 +3,7 @@
 use super::origin;
 use super::origin::Rules;
 use crate::protocol::http::headers::Told;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use std::net::SocketAddr;
@@ -24,30 +25,65 @@ pub struct GuardLayer(Arc<Terms>);
 type AnyHost = fn(&Uri, &HeaderMap) -> bool;
 
 struct Terms {
-    rules: Rules,
-    /// The section of the configuration that they come from.
+    at: At,
+    /// Read for each request: a reload changes what open connections may ask for, too.
+    admitted: ArcSwap<Admitted>,
+    /// The section of the configuration that it comes from.
     section: &'static str,
+}
+
+/// What is guarded.
+enum At {
+    /// An address, as bound.
+    Port(SocketAddr),
+    /// A socket of this machine, which has no name.
+    Socket,
+}
+
+struct Admitted {
+    rules: Rules,
     any_host: AnyHost,
+}
+
+impl At {
+    fn admitted(&self, hosts: &[String], origins: &[String]) -> Admitted {
+        match self {
+            Self::Port(listen) => Admitted { rules: Rules::new(*listen, hosts, origins), any_host: |_, _| false },
+            Self::Socket => {
+                let rules = Rules::new(SocketAddr::from(([127, 0, 0, 1], 0)), hosts, origins);
+                let any_host: AnyHost = if hosts.is_empty() { |_, _| true } else { |_, _| false };
+                Admitted { rules, any_host }
+            }
+        }
+    }
 }
 
 impl GuardLayer {
     /// Guards what listens on `listen`, the address that was bound. Empty lists mean what follows from it.
     pub fn new(listen: SocketAddr, allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
-        let rules = Rules::new(listen, allowed_hosts, allowed_origins);
-        Self(Arc::new(Terms { rules, section: "server", any_host: |_, _| false }))
+        Self::guarding(At::Port(listen), allowed_hosts, allowed_origins)
     }
 
     /// The same for a socket of this machine, which has no name: a request may name any host, unless some are listed. No page reaches it
     /// but by way of a proxy.
     pub fn of_socket(allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
-        let rules = Rules::new(SocketAddr::from(([127, 0, 0, 1], 0)), allowed_hosts, allowed_origins);
-        let any_host: AnyHost = if allowed_hosts.is_empty() { |_, _| true } else { |_, _| false };
-        Self(Arc::new(Terms { rules, section: "server", any_host }))
+        Self::guarding(At::Socket, allowed_hosts, allowed_origins)
+    }
+
+    fn guarding(at: At, allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
+        let admitted = ArcSwap::from_pointee(at.admitted(allowed_hosts, allowed_origins));
+        Self(Arc::new(Terms { at, admitted, section: "server" }))
+    }
+
+    /// Admits these from the next request on, also on connections that are open.
+    pub fn admit(&self, allowed_hosts: &[String], allowed_origins: &[String]) {
+        self.0.admitted.store(Arc::new(self.0.at.admitted(allowed_hosts, allowed_origins)));
     }
 
     /// The same for the admin address; what `any_host` says may be asked for by any name, since machines know it by their own.
     pub fn of_admin(listen: SocketAddr, allowed_hosts: &[String], any_host: AnyHost) -> Self {
-        Self(Arc::new(Terms { rules: Rules::new(listen, allowed_hosts, &[]), section: "admin", any_host }))
+        let admitted = Admitted { rules: Rules::new(listen, allowed_hosts, &[]), any_host };
+        Self(Arc::new(Terms { at: At::Port(listen), admitted: ArcSwap::from_pointee(admitted), section: "admin" }))
     }
 }
 
@@ -127,7 +163,8 @@ enum Verdict {
 }
 
 fn judge(terms: &Terms, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verdict {
-    let (rules, section) = (&terms.rules, terms.section);
+    let (admitted, section) = (terms.admitted.load(), terms.section);
+    let rules = &admitted.rules;
     let refuse = |why: &str| Verdict::Refuse(why.to_owned());
     // One walk: each look-up costs as much as several steps of it.
     let (mut hosts, mut origins) = (Told::default(), Told::default());
@@ -142,7 +179,7 @@ fn judge(terms: &Terms, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verd
         Some(_) => hosts.only().and_then(origin::text),
         None => uri.authority().map(|authority| authority.as_str()),
     };
-    let is_any = (terms.any_host)(uri, headers);
+    let is_any = (admitted.any_host)(uri, headers);
     let Some(host) = host.or(is_any.then_some("")) else { return refuse("a request must name exactly one host") };
     // Of two that differ, one program would believe the one, and another the other.
     if hosts.first().is_some() && uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
@@ -274,6 +311,27 @@ mod tests {
         for (host, origin) in [("x", "https://evil.example"), ("evil.example", "http://evil.example")] {
             assert_eq!(ask(&[], get(host).header("origin", origin)).await, 403, "{origin}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_admitted_anew_holds_on_open_connections_too() {
+        let layer = GuardLayer::new(LOOPBACK.parse().unwrap(), &[], &["https://app.example".to_owned()]);
+        let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+        let connection = layer.layer(inner);
+        let ask = async |host: &str, origin: &str| {
+            let request = Request::get("/").header("host", host).header("origin", origin).body(()).unwrap();
+            connection.clone().oneshot(request).await.unwrap().status().as_u16()
+        };
+        let (app, other) = ("https://app.example", "https://other.example");
+        assert_eq!([ask("localhost:8808", app).await, ask("localhost:8808", other).await], [200, 403]);
+        layer.admit(&["gw.example".to_owned()], &["https://other.example".to_owned()]);
+        assert_eq!([ask("localhost:8808", app).await, ask("localhost:8808", other).await], [403, 200]);
+        assert_eq!(ask("gw.example", other).await, 200);
+        let socket = GuardLayer::of_socket(&[], &[]);
+        socket.admit(&["gw.example".to_owned()], &[]);
+        let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+        let named = Request::get("/").header("host", "anything").body(()).unwrap();
+        assert_eq!(socket.layer(inner).oneshot(named).await.unwrap().status(), 403);
     }
 
     #[tokio::test]

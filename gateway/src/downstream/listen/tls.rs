@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 /// What the versions of HTTP are called in a handshake.
@@ -112,7 +113,9 @@ fn certificates(key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'st
 pub(crate) struct Certificates {
     /// The table of the configuration that names the files.
     key: String,
-    tls: Tls,
+    tls: ArcSwap<Tls>,
+    /// Told when other files are named.
+    renamed: Notify,
     /// Whether a client must show a certificate: there is no other credential.
     is_demanded: AtomicBool,
     in_force: ArcSwap<Secured>,
@@ -133,7 +136,8 @@ impl Certificates {
         let in_force = ArcSwap::from_pointee(tls.load().map_err(|fault| format!("{key}.{fault}"))?);
         Ok(Arc::new(Self {
             key,
-            tls: tls.clone(),
+            tls: ArcSwap::from_pointee(tls.clone()),
+            renamed: Notify::new(),
             is_demanded: is_demanded.into(),
             in_force,
             failures: Failures::default(),
@@ -157,9 +161,27 @@ impl Certificates {
 
     /// Reads the files anew; where they cannot be used, what was read before stays in force, and it is said why.
     pub(crate) fn reload(&self) -> Result<(), String> {
-        let read = self.tls.load().map_err(|fault| format!("{}.{fault}", self.key))?;
+        let tls = self.tls.load_full();
+        let read = tls.load().map_err(|fault| format!("{}.{fault}", self.key))?;
         self.in_force.store(Arc::new(read));
         Ok(())
+    }
+
+    /// These are the files from now on; they are read by whoever waits for [`Self::renamed`]. Whether certificates of clients are asked
+    /// for stays as it was at the start: who may come in at all hangs on it.
+    pub(crate) fn rename(&self, tls: &Tls) {
+        let now = self.tls.load_full();
+        let client_ca = now.client_ca.as_ref().map(|old| tls.client_ca.as_ref().unwrap_or(old).clone());
+        let tls = Tls { client_ca, ..tls.clone() };
+        if tls != *now {
+            self.tls.store(Arc::new(tls));
+            self.renamed.notify_one();
+        }
+    }
+
+    /// Resolves when other files are named.
+    pub(crate) async fn renamed(&self) {
+        self.renamed.notified().await;
     }
 
     /// A handshake failed; without an error it was not over in time.
@@ -169,7 +191,7 @@ impl Certificates {
 
     /// The files that are watched.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.tls.files()
+        self.tls.load().files()
     }
 
     /// Secures one connection.

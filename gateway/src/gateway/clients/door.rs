@@ -108,6 +108,8 @@ impl Socket {
 pub(super) struct Asks {
     pub(super) authenticate: AuthenticateLayer,
     pub(super) room: Arc<Connections>,
+    /// Who may be asked for, and whose pages may ask.
+    pub(super) guard: GuardLayer,
 }
 
 impl Door {
@@ -141,21 +143,21 @@ impl Door {
     pub(super) fn asks(&self, serving: &Serving<'_>) -> Asks {
         let auth = serving.auth.only(self.listener.tokens.as_deref());
         let room = serving.bounds.room.beside(asks_credential(&self.listener, &auth));
-        Asks { authenticate: AuthenticateLayer::new(&auth), room }
+        let (hosts, origins) = (&self.listener.allowed_hosts, &self.listener.allowed_origins);
+        let guard = match &self.place.address {
+            Address::Tcp(address) => GuardLayer::new(*address, hosts, origins),
+            Address::Unix(_) | Address::Handed(_) => GuardLayer::of_socket(hosts, origins),
+        };
+        Asks { authenticate: AuthenticateLayer::new(&auth), room, guard }
     }
 
     /// Serves its connections, over TLS where there is a certificate.
     pub(super) fn serve(self, asks: Asks, serving: &Serving<'_>) {
-        let Self { listener, socket, place, certificates } = self;
-        let Asks { authenticate, room } = asks;
+        let Self { listener, socket, certificates, .. } = self;
+        let Asks { authenticate, room, guard } = asks;
         let socket = match socket {
             Socket::Unix(socket) => Socket::Unix(socket.with_others(&room)),
             socket => socket,
-        };
-        let (hosts, origins) = (&listener.allowed_hosts, &listener.allowed_origins);
-        let guard = match &place.address {
-            Address::Tcp(address) => GuardLayer::new(*address, hosts, origins),
-            Address::Unix(_) | Address::Handed(_) => GuardLayer::of_socket(hosts, origins),
         };
         let face = serving.face.serving(listener.faces, authenticate.open());
         serving.faces.spawn_until_end(expire(authenticate.clone(), serving.face.clone()));

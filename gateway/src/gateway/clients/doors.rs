@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::config::fault::Fault;
 use crate::downstream::config::{Address, Listener};
 use crate::downstream::listen::Certificates;
-use crate::downstream::{Connections, McpService};
+use crate::downstream::{Connections, GuardLayer, McpService};
 use crate::policy::Changed;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
@@ -32,6 +32,7 @@ struct KeptDoor {
     authenticate: AuthenticateLayer,
     certificates: Option<Arc<Certificates>>,
     room: Arc<Connections>,
+    guard: GuardLayer,
 }
 
 impl Doors {
@@ -90,6 +91,7 @@ impl Doors {
                 authenticate: asks.authenticate.clone(),
                 certificates: door.certificates.clone(),
                 room: asks.room.clone(),
+                guard: asks.guard.clone(),
             });
             door.serve(asks, serving);
         }
@@ -109,6 +111,7 @@ impl Kept {
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         for door in &self.doors {
+            door.told(now);
             let tokens = door.tokens_of(now);
             let auth = now.auth.only(tokens.as_deref());
             *door.lock() = tokens;
@@ -137,8 +140,20 @@ impl Kept {
 impl KeptDoor {
     /// What counts here by this configuration; where that has no such listener, what counts now does so to the next start.
     fn tokens_of(&self, now: &Config) -> Option<Vec<Arc<str>>> {
-        let listener = now.server.listeners.iter().find(|listener| listener.address == self.listener.address);
-        listener.map_or_else(|| self.lock().clone(), |listener| listener.tokens.clone())
+        self.listener_of(now).map_or_else(|| self.lock().clone(), |listener| listener.tokens.clone())
+    }
+
+    fn listener_of<'a>(&self, now: &'a Config) -> Option<&'a Listener> {
+        now.server.listeners.iter().find(|listener| listener.address == self.listener.address)
+    }
+
+    /// Who may be asked for, whose pages may ask, and which files its certificate is in. Whether it has one at all stays to the next start.
+    fn told(&self, now: &Config) {
+        let Some(listener) = self.listener_of(now) else { return };
+        self.guard.admit(&listener.allowed_hosts, &listener.allowed_origins);
+        if let (Some(certificates), Some(tls)) = (&self.certificates, &listener.tls) {
+            certificates.rename(tls);
+        }
     }
 
     fn opened(&self, now: &Config) -> Option<Fault> {
