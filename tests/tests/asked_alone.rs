@@ -51,6 +51,44 @@ async fn the_owner_of_what_is_asked_for_is_waited_for_and_no_other() {
 }
 
 #[tokio::test]
+async fn the_list_of_one_that_is_not_there_has_nothing_of_those_with_its_name_in_theirs() {
+    let home = Scratch::new();
+    let well = entry("not-crashy", &shell::upstream(&[("crashy", "said hello")]));
+    let kept = "[upstreams.kept]\ncommand = 'sh'\nenabled = false\n";
+    let other = entry("unkept", &shell::upstream(&[("echo", "said hello")]));
+    let _file = home.file("trunkline.toml", &format!("[catalog]\ncache = false\n{CRASHES}{kept}{well}{other}"));
+    for (name, code, listed, why) in [
+        ("crashy", 1, "", "no tools: upstream `crashy`"),
+        ("kept", 1, "", "`kept` is disabled in the configuration"),
+        ("not-crashy", 0, "not-crashy__crashy\n1 tool\n", ""),
+        ("crash", 0, "not-crashy__crashy\n1 tool\n", ""),
+    ] {
+        let Output { status, stdout, stderr } = run(&home, &["tools", name]).await;
+        let said = text(&stderr);
+        assert_eq!((status.code(), &*text(&stdout)), (Some(code), listed), "{name}: {said}");
+        assert!(said.contains(why), "{name}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn numbers_reach_the_tool_as_they_were_typed() {
+    let home = Scratch::new();
+    let program = shell::upstream(&[("given", "printf '%s\\n' \"$line\" >&2; said ok")]);
+    let _file = home.file("trunkline.toml", &entry("sh", &program));
+    let big = "123456789012345678901234567890";
+    let object = format!("{{\"n\": {big},\n\"x\": 1.10}}");
+    for arguments in [&[&*format!("n={big}"), "x=1.10"][..], &[&*object]] {
+        let args: Vec<&str> =
+            ["call", "sh__given", "--log-level", "info"].into_iter().chain(arguments.iter().copied()).collect();
+        let said = run(&home, &args).await;
+        let line = text(&said.stderr);
+        assert!(said.status.success() && line.contains(big) && line.contains("1.10"), "{arguments:?}: {line}");
+    }
+    let twice = run(&home, &["call", "sh__given", "{\"a\": 1, \"a\": 2}"]).await;
+    assert_eq!((twice.status.code(), &*text(&twice.stderr)), (Some(1), "error: `a` is given twice\n"));
+}
+
+#[tokio::test]
 async fn the_list_of_one_that_crashes_ends_at_once_with_its_cause_whatever_it_does_just_then() {
     let home = Scratch::new();
     among_the_sick(&home, "1h", "");

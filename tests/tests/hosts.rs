@@ -5,6 +5,7 @@ mod judged;
 mod paths;
 mod told;
 mod undone;
+mod units;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -114,7 +115,7 @@ fn without_a_name_all_hosts_that_are_there_are_read() {
 }
 
 /// Where each host looks for its file, below the home folder.
-const PLACES: [(&str, &str, &str); 16] = [
+const PLACES: [(&str, &str, &str); 17] = [
     ("claude-desktop.json", "claude-desktop", ".config/Claude/claude_desktop_config.json"),
     ("claude-code.json", "claude-code", ".claude.json"),
     ("cursor.json", "cursor", ".cursor/mcp.json"),
@@ -125,6 +126,7 @@ const PLACES: [(&str, &str, &str); 16] = [
     ("gemini.json", "gemini", ".gemini/settings.json"),
     ("cline.json", "cline", ".cline/mcp.json"),
     ("opencode.jsonc", "opencode", ".config/opencode/opencode.jsonc"),
+    ("opencode-2.jsonc", "opencode", ".config/opencode/opencode.jsonc"),
     ("lm-studio.json", "lm-studio", ".lmstudio/mcp.json"),
     ("copilot-cli.json", "copilot-cli", ".copilot/mcp-config.json"),
     ("kiro.json", "kiro", ".kiro/settings/mcp.json"),

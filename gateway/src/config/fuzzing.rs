@@ -5,7 +5,6 @@ use super::import;
 pub use super::import::Format;
 use super::load::check;
 use super::read::Reading;
-use super::source::node::{Origin, Source};
 use super::source::{Environment, expand};
 
 /// A text with its references filled in, where no variable and no file is there.
@@ -28,8 +27,7 @@ pub fn faults(text: &str, format: Format) -> Vec<Fault> {
         Ok(root) => root,
         Err(unread) => return vec![unread.fault("file".to_owned(), text, format)],
     };
-    let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root, imported: Vec::new() };
-    let (source, said) = import::taken(source, format != Format::Toml);
+    let (source, said) = import::source("file".as_ref(), text.to_owned(), root, format);
     let reading = Reading::new(vec![source], Environment::default(), said);
     let _config = check(&reading);
     reading.into_faults()

@@ -7,7 +7,7 @@ use super::fault::{self, Fault, Place, Severity};
 use super::source::file::Unreadable;
 use super::source::host::{self, Hosted, Note};
 use super::source::names;
-use super::source::node::{NULL, Node, Origin, Shape, Source};
+use super::source::node::{NULL, Names, Node, Origin, Shape, Source};
 use super::source::{self, json, toml, yaml};
 
 pub(crate) use super::read::nearest::{nearest, told};
@@ -36,7 +36,9 @@ fn unreadable(path: &Path, why: &Unreadable, advice: Option<&str>) -> Box<Fault>
 
 /// The values of a file as a source.
 pub(super) fn source(path: &Path, text: String, root: Node, format: Format) -> (Source, Vec<Fault>) {
-    let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
+    let names = if format == Format::Json { Names::default() } else { Names::of(&root) };
+    let source =
+        Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new(), left_out: Vec::new(), names };
     taken(source, format != Format::Toml)
 }
 
@@ -142,15 +144,20 @@ pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The server of this name under a key of a host's file, as an upstream; an error says why the file cannot be read.
-pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Result<Option<Node>, String> {
+/// Whether the text of a host's file has servers of opencode where its second version has them, and the one of this name nowhere else.
+pub(crate) fn is_of_opencode_two(text: &str, name: &str) -> bool {
+    Format::Json.parse(text).is_ok_and(|root| host::is_of_opencode_two(&root, name))
+}
+
+/// The server of this name under the keys of a host's file, as an upstream; an error says why the file cannot be read.
+pub(crate) fn server_in(text: &str, format: Format, keys: &[&str], name: &str) -> Result<Option<Node>, String> {
     let parsed = match format {
         // A text without any key is one of nobody yet.
         Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(Unread::from),
         format => format.parse(text),
     };
     let root = parsed.map_err(|Unread { at, why, .. }| format!("line {}: {why}", line_number(text, at.start)))?;
-    let found = root.get(key);
+    let found = keys.iter().try_fold(&root, |node, key| node.get(key));
     // Beside a server that cannot be told from another nothing is written.
     let broken = found.map_or(&[][..], Node::entries).iter().find_map(|(_, node)| match &node.shape {
         Shape::Broken(why) if why != NULL => Some(why.clone()),
@@ -171,8 +178,9 @@ pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Re
         }
     };
     let own = Node { shape: own, ..Node::default() };
-    let alone = Node { shape: Shape::Table(vec![(key.to_owned(), own)]), ..Node::default() };
-    Ok(host::read(&alone).servers.pop().map(|server| server.node))
+    let within = |inner, key: &&str| Node { shape: Shape::Table(vec![((*key).to_owned(), inner)]), ..Node::default() };
+    let alone = keys.iter().rev().fold(own, within);
+    Ok(host::read(&alone, None).servers.pop().map(|server| server.node))
 }
 
 /// The source with the servers of its host under `upstreams`, and what is to be said of them. In TOML of our own only `mcpServers` is
@@ -188,7 +196,12 @@ pub(super) fn taken(mut source: Source, is_host: bool) -> (Source, Vec<Fault>) {
         false => entries.into_iter().partition(|(key, _)| key == "mcpServers"),
     };
     let theirs = Node { shape: Shape::Table(theirs), ..Node::default() };
-    let Hosted { servers, notes } = host::read(&theirs);
+    let certain = match &source.origin {
+        Origin::File(path) => host::at(path),
+        _ => None,
+    };
+    let Hosted { servers, notes, left_out } = host::read(&theirs, certain);
+    source.left_out = left_out;
     let mut faults: Vec<Fault> = notes.into_iter().map(|note| said(&source, note)).collect();
     let at = ours.iter().position(|(key, _)| key == "upstreams").unwrap_or_else(|| {
         ours.push(("upstreams".to_owned(), Node::default()));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fault::Fault;
 use super::import::{self, Format, Unread};
-use super::source::node::{Origin, Source};
+use super::source::node::{Names, Origin, Source};
 use super::source::torn::{self, Gaps, Torn};
 use super::source::{json, toml, yaml};
 
@@ -54,7 +54,16 @@ impl Judged {
             unread.fault_beside_others(path.display().to_string(), (&seen, text), format)
         };
         let faults = faults.into_iter().map(fault).collect();
-        let source = Source { origin: Origin::File(path.to_owned()), text: left, root, imported: Vec::new() };
+        // Of what is not well written only the values that were read tell what is a key.
+        let names = Names::of(&root);
+        let source = Source {
+            origin: Origin::File(path.to_owned()),
+            text: left,
+            root,
+            imported: Vec::new(),
+            left_out: Vec::new(),
+            names,
+        };
         let (source, doubts) = import::taken(source, format != Format::Toml || gaps.is_of_codex());
         Self { source: Some(source), doubts, faults, gaps }
     }

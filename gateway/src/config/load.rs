@@ -10,7 +10,7 @@ use super::secret;
 use super::sections::{self, Upstreams, listeners, settings};
 use super::source::Environment;
 use super::source::host::PART;
-use super::source::node::{Node, Origin, Shape, Source};
+use super::source::node::{Names, Node, Origin, Shape, Source};
 use super::source::torn::Gaps;
 use crate::policy::config::Generated;
 use crate::secrets::Secrets;
@@ -226,5 +226,12 @@ fn demo(program: &Path) -> Source {
     ];
     let table = |name: &str, shape| Shape::Table(vec![(name.to_owned(), leaf(shape))]);
     let root = leaf(table("upstreams", table("demo", Shape::Table(entry))));
-    Source { origin: Origin::Builtin, text: String::new(), root, imported: Vec::new() }
+    Source {
+        origin: Origin::Builtin,
+        text: String::new(),
+        root,
+        imported: Vec::new(),
+        left_out: Vec::new(),
+        names: Names::default(),
+    }
 }

@@ -3,8 +3,10 @@
 use std::io::Write;
 
 use anyhow::anyhow;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use serde_json::value::to_raw_value;
 
+use super::arguments::arguments;
 use super::awaited::Wanted;
 use super::session::{Refused, Session};
 use crate::cli::args::setup::Call;
@@ -12,7 +14,7 @@ use crate::cli::look::Row;
 use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::config::import::{nearest, unclosed};
+use crate::config::import::nearest;
 
 /// What marks a result that says, in words for a model, what the gateway refuses.
 const REFUSAL: &str = "trunkline/refusal";
@@ -41,8 +43,9 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let left_out = whole.as_ref().and_then(|whole| whole.told_left_out(session.is_of_own()));
     // Of a name that an upstream may have which is not there the gateway says how that one stands.
     let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
-    let params = json!({ "name": call.tool, "arguments": arguments });
-    let asked = is_known.then(|| session.ask("tools/call", params)).transpose();
+    let tool = to_raw_value(&call.tool).map_err(anyhow::Error::from)?;
+    let params = [("name", tool), ("arguments", arguments)];
+    let asked = is_known.then(|| session.ask_as_written("tools/call", params.into())).transpose();
     let result = match asked {
         Ok(Some(result)) => result,
         Err(why) if found.is_some() || is_of_upstreams(&why) => return Err(why.into()),
@@ -100,112 +103,5 @@ fn text(block: &Value) -> String {
         kind => {
             format!("[{} {}, {} bytes in base64]", printable(kind), printable(said("mimeType")), said("data").len())
         }
-    }
-}
-
-/// One JSON object, or pairs `key=value`. A value is read as JSON where the tool does not ask for a text.
-fn arguments(given: &[String], properties: &Value) -> Result<Value, String> {
-    match given {
-        [one] if one.trim_start().starts_with('{') => return object(one),
-        [first, _, ..] if first.trim_start().starts_with('{') => {
-            return Err(format!("the shell has made several arguments of one object; {EXAMPLE}"));
-        }
-        _ => {}
-    }
-    let mut found = Map::new();
-    for pair in given {
-        let (key, value) =
-            pair.split_once('=').ok_or_else(|| format!("expected key=value or one JSON object, not `{pair}`"))?;
-        if key.is_empty() {
-            return Err(format!("`{pair}` has no key: write key=value"));
-        }
-        let value = match takes_text(&properties[key], value) {
-            true => value.into(),
-            false => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
-        };
-        if found.insert(key.to_owned(), value).is_some() {
-            return Err(format!("`{key}` is given twice"));
-        }
-    }
-    Ok(found.into())
-}
-
-/// What a person types in place of what is no object.
-const EXAMPLE: &str = "write key=value, or one object in single quotes: '{\"key\": \"value\"}'";
-
-/// One JSON object; or what is wrong with it, and how it is written.
-fn object(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| {
-        let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let near = (before + error.column().saturating_sub(1)).min(text.len());
-        let at = (0..=near).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        let around = |part: &str| text[..at].ends_with(part) || text[at..].starts_with(part);
-        let said = error.to_string();
-        let why = match () {
-            () if error.is_eof() => match unclosed(text) {
-                Some(closing) => format!("a `{closing}` is missing at the end"),
-                None => "it ends too early".to_owned(),
-            },
-            () if text.contains(['\u{201c}', '\u{201d}']) => "it has curly quotes in place of straight ones".to_owned(),
-            () if around("'") => "it has single quotes in place of double ones".to_owned(),
-            () if said.starts_with("trailing characters") => "it goes on behind its end".to_owned(),
-            () if !text.contains('"') => "names and texts need double quotes in it".to_owned(),
-            () => {
-                let (number, found) = (text[..at].chars().count() + 1, text[at..].chars().next().unwrap_or(' '));
-                format!("character {number}, `{}`, is not expected there", printable(&found.to_string()))
-            }
-        };
-        format!("the argument is not a JSON object: {why}; {EXAMPLE}")
-    })
-}
-
-/// Whether a tool takes the value as it is typed: it asks for a text, alone or beside null, or lists the text among its values.
-fn takes_text(schema: &Value, value: &str) -> bool {
-    let is_kind = |kind: &Value| kind == "string";
-    let is_text_or_null = |kinds: &Vec<Value>| {
-        kinds.iter().any(is_kind) && kinds.iter().all(|kind| is_kind(kind) || kind == "null") && value != "null"
-    };
-    let is_listed = |all: &Vec<Value>| all.iter().any(|one| one == value);
-    is_kind(&schema["type"])
-        || schema["type"].as_array().is_some_and(is_text_or_null)
-        || schema["enum"].as_array().is_some_and(is_listed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_what_the_tool_asks_for() {
-        let properties = json!({ "id": { "type": "string" }, "count": { "type": "integer" } });
-        let of =
-            |given: &[&str]| arguments(&given.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>(), &properties);
-        assert_eq!(
-            of(&["id=1", "count=2", "more=x y", "list=[1]"]),
-            Ok(json!({ "id": "1", "count": 2, "more": "x y", "list": [1] }))
-        );
-        assert_eq!(of(&["{\"a\": 1}"]), Ok(json!({ "a": 1 })));
-        assert_eq!(of(&[]), Ok(json!({})));
-        assert!(of(&["x"]).is_err() && of(&["{x"]).is_err());
-        assert!(of(&["a=1", "a=2"]).is_err_and(|why| why == "`a` is given twice") && of(&["=1"]).is_err());
-        for (given, why) in [
-            (&["{\"a\":"][..], "a `}` is missing at the end"),
-            (&["{\"a\": \"x"], "a `\"` is missing at the end"),
-            (&["{\"a\": [1"], "a `]` is missing at the end"),
-            (&["{a: 1}"], "names and texts need double quotes in it"),
-            (&["{'a': 1}"], "it has single quotes in place of double ones"),
-            (&["{\u{201c}a\u{201d}: 1}"], "it has curly quotes in place of straight ones"),
-            (&["{\"a\": 1}}"], "it goes on behind its end"),
-            (&["{\"a\": x}"], "character 7, `x`, is not expected there"),
-            (&["{\"é\": x}"], "character 7, `x`, is not expected there"),
-        ] {
-            assert_eq!(of(given), Err(format!("the argument is not a JSON object: {why}; {EXAMPLE}")), "{given:?}");
-        }
-        let split = format!("the shell has made several arguments of one object; {EXAMPLE}");
-        assert_eq!(of(&["{a:", "1}"]), Err(split));
-        let properties = json!({ "a": { "type": ["string", "null"] }, "b": { "enum": ["1", 2] }, "c": { "type": ["string", "integer"] } });
-        let given = ["a=5", "b=1", "c=5"].map(str::to_owned);
-        assert_eq!(arguments(&given, &properties), Ok(json!({ "a": "5", "b": "1", "c": 5 })));
-        assert_eq!(arguments(&["a=null".to_owned(), "b=2".to_owned()], &properties), Ok(json!({ "a": null, "b": 2 })));
     }
 }

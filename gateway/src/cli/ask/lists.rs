@@ -1,5 +1,6 @@
 //! `trunkline tools`, `resources`, `prompts`: what clients are offered.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use anyhow::anyhow;
@@ -22,8 +23,9 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     let mut session = Session::open(&list.shared, Wanted::List(list.name.as_deref()))?;
     let mut items = session.wanted(key, name)?;
     if let Some(part) = &list.name {
-        // An upstream by its name, which begins those of its tools; or a part of a name.
-        items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(part.as_str())));
+        // An upstream by its name, or a part of a name.
+        let own = owned(&session, part, key);
+        items.retain(|item| item[name].as_str().is_some_and(|known| is_meant(known, part, own.as_ref())));
     }
     let why_none = if items.is_empty() { why_none(&session, list, key) } else { None };
     // Nobody can look at the upstreams of a gateway that ends with this.
@@ -52,6 +54,29 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         many => writeln!(out, "{many} {key}")?,
     }
     Ok(())
+}
+
+/// What the upstream of this name has in a list, as far as that is known. Nothing of one that is not there: what others have with its name
+/// in theirs is not its own. `None` where a name is looked for.
+fn owned(session: &Session, name: &str, key: &str) -> Option<Owned> {
+    let whole = session.whole()?;
+    let is_there = whole.upstreams.iter().find(|row| row.name == name).map(|row| row.items.is_some());
+    match is_there {
+        Some(true) if key == "tools" => {
+            let owners = session.owners()?;
+            Some(owners.into_iter().filter(|(_, owner)| owner == name).map(|(tool, _)| tool).collect())
+        }
+        Some(true) => None,
+        Some(false) => Some(Owned::new()),
+        None => whole.is_absent(name).then(Owned::new),
+    }
+}
+
+/// Names of what an upstream has.
+type Owned = HashSet<String>;
+
+fn is_meant(known: &str, part: &str, own: Option<&Owned>) -> bool {
+    own.map_or_else(|| known.contains(part), |own| own.contains(known))
 }
 
 /// An item in a line that a terminal has room for.

@@ -10,6 +10,8 @@ mod awaited;
 mod session;
 // The lists.
 mod lists;
+// The arguments of a call.
+mod arguments;
 // One call.
 mod call;
 

@@ -1,6 +1,7 @@
 //! A client for one command: of the gateway that runs for the configuration, by its control socket; else of a `trunkline stdio` that it
 //! starts, asks over its pipes, and ends.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,13 +9,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::awaited::{Awaited, Turn, Wanted};
 use super::person::Terminal;
 use crate::admin::control::{self, join};
 use crate::cli::args::{Look, Shared, settings};
-use crate::cli::look::{Row, Whole};
+use crate::cli::look::{self, Row, Whole};
 use crate::cli::process::Failure;
 use crate::cli::process::failure::{note, speaks_json};
 use crate::config::fault::printable;
@@ -38,6 +41,17 @@ const STARTS_MAX: Duration = Duration::from_secs(5);
 const STARTS_LOOK: Duration = Duration::from_millis(20);
 /// A gateway that was started for this can be looked at so soon after it answers.
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// The parameters of a request, each as it is written.
+pub(super) type Written<'a> = BTreeMap<&'a str, Box<RawValue>>;
+
+#[derive(Serialize)]
+struct Request<'a> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: Written<'a>,
+}
 
 /// A client of a gateway: of the one that runs, else of one of its own.
 pub(super) struct Session {
@@ -91,11 +105,19 @@ impl Session {
     }
 
     /// One request and its result. The person at the terminal sees its progress and answers its questions.
-    pub(super) fn ask(&mut self, method: &str, mut params: Value) -> Result<Value, anyhow::Error> {
+    pub(super) fn ask(&mut self, method: &str, params: Value) -> Result<Value, anyhow::Error> {
+        let params = params.as_object().into_iter().flatten();
+        let params =
+            params.map(|(key, value)| Ok((&**key, to_raw_value(value)?))).collect::<Result<_, anyhow::Error>>();
+        self.ask_as_written(method, params?)
+    }
+
+    /// The same, with parameters that are sent as they are written.
+    pub(super) fn ask_as_written(&mut self, method: &str, mut params: Written<'_>) -> Result<Value, anyhow::Error> {
         self.next += 1;
         let id = self.next;
-        params["_meta"] = json!({ "progressToken": id });
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        params.insert("_meta", to_raw_value(&json!({ "progressToken": id }))?);
+        self.send(&Request { jsonrpc: "2.0", id, method, params })?;
         loop {
             let mut line = String::new();
             if self.from.read_line(&mut line).context("cannot read from the gateway")? == 0 {
@@ -167,13 +189,32 @@ impl Session {
         matches!(self.way, Way::Own(..))
     }
 
-    /// What the gateway says of its upstreams now.
-    fn whole(&self) -> Option<Whole> {
+    /// The gateway, for what it shows of itself.
+    fn look(&self) -> Look {
         let pid = match &self.way {
             Way::Own(child, _) => child.id(),
             Way::Joined(_, pid) => *pid,
         };
-        Whole::of(&Look { pid: Some(pid), ..Look::default() }).ok()
+        Look { pid: Some(pid), ..Look::default() }
+    }
+
+    /// What the gateway says of its upstreams now.
+    pub(super) fn whole(&self) -> Option<Whole> {
+        Whole::of(&self.look()).ok()
+    }
+
+    /// Of which upstream each tool is.
+    pub(super) fn owners(&self) -> Option<HashMap<String, String>> {
+        let (status, page) = look::get(&self.look(), "/api/v1/tools").ok()?;
+        let page: Value = serde_json::from_str(&page).ok().filter(|_| status == 200)?;
+        let text = |tool: &Value, key: &str| Some(tool[key].as_str()?.to_owned());
+        Some(
+            page["tools"]
+                .as_array()?
+                .iter()
+                .filter_map(|one| Some((text(one, "name")?, text(one, "upstream")?)))
+                .collect(),
+        )
     }
 
     /// What the gateway says of its upstreams, once none of those that matter starts any more, or that takes too long.
@@ -198,8 +239,8 @@ impl Session {
         }
     }
 
-    fn send(&mut self, frame: &Value) -> Result<(), anyhow::Error> {
-        let text = format!("{frame}\n");
+    fn send(&mut self, frame: &impl Serialize) -> Result<(), anyhow::Error> {
+        let text = format!("{}\n", serde_json::to_string(frame)?);
         let sent = match &mut self.way {
             Way::Own(_, Some(to)) => to.write_all(text.as_bytes()),
             Way::Own(_, None) => bail!("the gateway has ended"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::fault::printable;
-use crate::config::import::{Format, told};
+use crate::config::import::{Format, is_of_opencode_two, told};
 use crate::config::source::Environment;
 
 /// One host.
@@ -17,7 +17,7 @@ pub(crate) struct Host {
     user: &'static [(Base, &'static str)],
     /// Its file of a project.
     project: Option<&'static str>,
-    /// Under which keys its servers stand.
+    /// Under which keys its servers stand, unless its file says otherwise: see `keys`.
     pub(crate) root: &'static [&'static str],
     pub(crate) form: Form,
     /// What to do until it sees a change.
@@ -259,6 +259,15 @@ pub(crate) const HOSTS: [Host; 16] = [
 ];
 
 impl Host {
+    /// Under which keys a server of this name stands, or is put, in a file with this text. opencode 2 has its servers elsewhere than its first
+    /// version, whose files it reads.
+    pub(crate) fn keys(&self, text: &str, name: &str) -> &'static [&'static str] {
+        match self.form {
+            Form::OpenCode if is_of_opencode_two(text, name) => &["mcp", "servers"],
+            _ => self.root,
+        }
+    }
+
     /// What a person does once the entry is taken out.
     pub(crate) fn after_removal(&self) -> &'static str {
         if self.after.starts_with(BY_ITSELF) { BY_ITSELF } else { RESTART }

@@ -93,6 +93,11 @@ impl Reading {
         }
     }
 
+    /// The servers of hosts that cannot be used, each with the reason.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = &(String, String)> {
+        self.sources.iter().flat_map(|source| &source.left_out)
+    }
+
     /// Notes a fault.
     pub(crate) fn fault(&self, fault: Fault) {
         self.faults.borrow_mut().push(fault);

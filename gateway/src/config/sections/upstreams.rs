@@ -41,6 +41,8 @@ pub(crate) struct Upstreams {
     pub(crate) lacking: Vec<Config>,
 }
 
+/// What to do about an upstream that is left out for what is written.
+const MEND: &str = "mend that, and run `trunkline reload`; `trunkline check` shows where it stands";
 /// Faults of references whose variable or file is not there.
 const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
 
@@ -50,7 +52,9 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
     let mut entries = Vec::new();
     let Upstreams { mut off, mut left_out, mut lacking, .. } = Upstreams::default();
     let mut prefixes: HashMap<Arc<str>, String> = HashMap::new();
-    for (name, section) in own.tables() {
+    let tables = own.tables();
+    let named_here: HashSet<String> = tables.iter().map(|(name, _)| name.clone()).collect();
+    for (name, section) in tables {
         let (path, before, order) = (section.path.clone(), reading.faults_so_far(), section.order());
         let place = || reading.place(&path, Part::Key);
         named(reading, &name, place());
@@ -97,6 +101,9 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
             reading.fault(Fault::error("duplicate-name", text).at(place()));
         }
         entries.push(Entry { order, ..entry });
+    }
+    for (name, why) in reading.left_out().filter(|(name, _)| !named_here.contains(name)) {
+        left_out.push(LeftOut { name: name.clone(), why: why.clone(), advice: MEND.to_owned() });
     }
     entries.sort_by_key(|entry| entry.order);
     let on = entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect();
@@ -172,7 +179,7 @@ fn left_out(name: &str, faults: &[Fault]) -> LeftOut {
         // A process that runs is given no other environment.
         (false, false) => format!("export {exports} where the gateway is started, and start it anew"),
         (false, true) => format!("export {exports}, mend the rest, and start the gateway anew"),
-        (true, _) => "mend that, and run `trunkline reload`; `trunkline check` shows where it stands".to_owned(),
+        (true, _) => MEND.to_owned(),
     };
     LeftOut { name: name.to_owned(), why: texts.join("; "), advice }
 }

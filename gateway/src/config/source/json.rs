@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::comments::{string_length, without_comments};
 use super::node::{DEPTH_MAX, ENTRIES_MAX, NULL, Node, Shape};
 use super::toml::{CURLY, is_curly};
 use crate::config::read::nearest::nearest;
@@ -296,46 +297,6 @@ fn key_span(text: &str, key: &str, raw: &RawValue) -> Range<usize> {
         Some(rest) => rest.len()..rest.len() + quoted.len(),
         None => value..value,
     }
-}
-
-/// Comments and trailing commas as spaces, so that every place stays what it was.
-pub(super) fn without_comments(text: &str) -> String {
-    let mut out = text.as_bytes().to_vec();
-    steps::add(out.len());
-    let (mut at, mut comma) = (0, None);
-    while at < out.len() {
-        let rest = &text.as_bytes()[at..];
-        let (length, blank) = match rest[0] {
-            b'"' => (string_length(rest), false),
-            b'/' if rest.starts_with(b"//") => (memchr::memchr(b'\n', rest).unwrap_or(rest.len()), true),
-            b'/' if rest.starts_with(b"/*") => {
-                (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true)
-            }
-            _ => (1, false),
-        };
-        match rest[0] {
-            _ if blank => out[at..at + length].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' '),
-            b',' => comma = Some(at),
-            b']' | b'}' => {
-                if let Some(comma) = comma.take() {
-                    out[comma] = b' ';
-                }
-            }
-            byte if byte.is_ascii_whitespace() => {}
-            _ => comma = None,
-        }
-        at += length;
-    }
-    // Only whole comments and single ASCII bytes were replaced, so it is UTF-8 still.
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
-}
-
-pub(super) fn string_length(text: &[u8]) -> usize {
-    let mut at = 1;
-    while at < text.len() && text[at] != b'"' {
-        at += if text[at] == b'\\' { 2 } else { 1 };
-    }
-    (at + 1).min(text.len())
 }
 
 #[cfg(test)]

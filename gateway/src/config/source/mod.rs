@@ -2,6 +2,8 @@
 
 // Which files are read, and how: regular ones, of a bounded size.
 pub mod file;
+// The text of JSON with comments: what is left without those, and where its keys stand.
+mod comments;
 // A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
 pub(crate) mod json;
 // A host's YAML file as a tree of values with their places.

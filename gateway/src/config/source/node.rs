@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Error, Metadata, Profile, Provider};
 
+use super::comments::{is_plain, keys};
 use crate::config::fault::{Place, excerpt, line_of};
 use crate::steps;
 
@@ -29,6 +31,32 @@ pub(crate) struct Source {
     pub(crate) root: Node,
     /// The upstreams that are a host's servers: their names here and there.
     pub(crate) imported: Vec<(String, String)>,
+    /// Of a host's servers those that cannot be used, as upstreams are named, each with the reason.
+    pub(crate) left_out: Vec<(String, String)>,
+    /// The keys of the text, also those of which nothing was taken.
+    pub(crate) names: Names,
+}
+
+/// Where the keys of a text stand of which not all is in the tree of values.
+#[derive(Debug, Default)]
+pub(crate) struct Names(OnceLock<Vec<Range<usize>>>);
+
+impl Names {
+    /// Those of a tree, before anything is left out of it.
+    pub(crate) fn of(root: &Node) -> Self {
+        let mut found = Vec::new();
+        root.keys_in(&(0..usize::MAX), &mut found);
+        found.sort_unstable_by_key(|key| key.start);
+        Self(OnceLock::from(found))
+    }
+
+    /// Those in a line of a text. Those of well written JSON are looked for when they are first asked for.
+    fn within(&self, line: &Range<usize>, text: &str) -> &[Range<usize>] {
+        let found = self.0.get_or_init(|| keys(text));
+        let from = found.partition_point(|key| key.start < line.start);
+        let to = found.partition_point(|key| key.end <= line.end);
+        found.get(from..to).unwrap_or_default()
+    }
 }
 
 /// What kind of source.
@@ -74,7 +102,7 @@ impl Source {
         for name in path.iter().rev() {
             root = Node { shape: Shape::Table(vec![(name.clone(), root)]), ..Node::default() };
         }
-        Self { origin, text: String::new(), root, imported: Vec::new() }
+        Self { origin, text: String::new(), root, imported: Vec::new(), left_out: Vec::new(), names: Names::default() }
     }
 
     /// The value at `path`, where this source has one.
@@ -95,7 +123,9 @@ impl Source {
             Origin::File(path) => {
                 let (line, mut keys) = (line_of(&self.text, mark.start), Vec::new());
                 self.root.keys_in(&line, &mut keys);
+                keys.extend_from_slice(self.names.within(&line, &self.text));
                 keys.sort_unstable_by_key(|key| key.start);
+                keys.dedup();
                 let open = [open, &references(&self.text, &line, mark.start)].concat();
                 let excerpt = excerpt(&self.text, mark, &open, &keys);
                 Some(Place::File { path: path.display().to_string(), excerpt })
@@ -203,9 +233,11 @@ impl Node {
             Shape::Table(entries) => {
                 steps::add(entries.len());
                 for (name, node) in entries {
-                    // One with other characters may be a value that slipped into its place.
-                    let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char));
-                    if is_plain && !node.key.is_empty() && line.start <= node.key.start && node.key.end <= line.end {
+                    if is_plain(name)
+                        && !node.key.is_empty()
+                        && line.start <= node.key.start
+                        && node.key.end <= line.end
+                    {
                         keys.push(node.key.clone());
                     }
                     below(node, keys);

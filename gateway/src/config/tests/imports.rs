@@ -197,6 +197,45 @@ fn a_server_with_a_value_that_cannot_be_used_is_left_out_and_the_others_serve() 
 }
 
 #[test]
+fn a_server_that_is_none_or_needs_what_only_its_host_knows_is_left_out_by_its_name() {
+    let json = r#"{"mcpServers": {"No One": null, "here": {"command": "x", "args": ["${workspaceFolder}"]}, "on": {"command": "x"},
+        "off": {"command": "${workspaceFolder}", "disabled": true}, "here too": {"command": "x", "cwd": "${workspaceFolderBasename}"}}}"#;
+    let config = load_texts(&[("mcp.json", json)], &[]).unwrap_or_else(|faults| panic!("{faults}")).config;
+    let left_out: Vec<_> = config.left_out.iter().map(|one| (&*one.name, &*one.why)).collect();
+    assert_eq!(
+        left_out,
+        [
+            ("no-one", "there is no server: it is null"),
+            ("here", "`${workspaceFolder}` has no value here; write the path of the folder"),
+            ("here-too", "`${workspaceFolderBasename}` has no value here; write the path of the folder"),
+        ]
+    );
+    assert!(config.left_out.iter().all(|one| one.advice.contains("`trunkline reload`")));
+    // A later file that has a server of the name puts it in its place.
+    let later = r#"{"mcpServers": {"here": {"command": "y"}}}"#;
+    let config =
+        load_texts(&[("mcp.json", json), ("b.json", later)], &[]).unwrap_or_else(|faults| panic!("{faults}")).config;
+    assert!(
+        config.left_out.iter().all(|one| one.name != "here") && config.upstreams.iter().any(|one| &*one.name == "here")
+    );
+}
+
+#[test]
+fn an_excerpt_masks_values_and_no_keys_whatever_is_made_of_them() {
+    let json = r#"{"theme": {"b": "canary"}, "mcpServers": {"a": {"command": "x", "autoApprove": ["y"], "args": 3, "env": {}}}}"#;
+    let yaml = "extensions: {a: {cmd: x, type: stdio, args: 3, display: canary}}\n";
+    for (name, text, keys) in [
+        ("mcp.json", json, &["theme", "b", "mcpServers", "a", "command", "autoApprove", "args", "env"][..]),
+        ("goose.yaml", yaml, &["extensions", "a", "cmd", "type", "args", "display"]),
+    ] {
+        let said = load_texts(&[(name, text)], &[]).map_or_else(|faults| faults.0, |loaded| loaded.warnings);
+        let said: Vec<_> = said.iter().map(ToString::to_string).filter(|fault| fault.contains("args")).collect();
+        let line = said[0].lines().find(|line| line.contains(" 1│ ")).unwrap();
+        assert!(keys.iter().all(|key| line.contains(key)) && !said[0].contains("canary"), "{line}");
+    }
+}
+
+#[test]
 fn a_number_among_the_variables_is_the_text_that_the_host_would_hand_on() {
     let yaml = "extensions:\n  a:\n    cmd: x\n    timeout: 0x10\n    envs: {A: 1.0, B: 0x10, C: 1e3, D: 017, E: 0o17, F: True, G: 1_0, H: 12345678901234567890}\n";
     let toml = "[upstreams.b]\ncommand = 'x'\nenv = { A = 1.0, B = 0x10, C = 1e3, F = true, G = 1_0 }\n";

@@ -158,7 +158,7 @@ pub(crate) fn entry_of(file: &Path, name: &str) -> Result<Option<(String, Vec<St
 
 /// The same of the entry in the text of a host's file, under the key of this host; an error says why the text cannot be read.
 pub(crate) fn entry_in(text: &str, host: &Host, name: &str) -> Result<Option<(String, Vec<String>)>, String> {
-    let server = import::server_in(text, host.form.format(), host.root[0], name)?;
+    let server = import::server_in(text, host.form.format(), host.keys(text, name), name)?;
     Ok(server.as_ref().map(program))
 }
 

@@ -44,7 +44,7 @@ pub(super) fn with(text: &str, host: &Host, entry: &Entry) -> Result<String, Str
     let text = if text.trim().is_empty() { "{\n}\n" } else { text };
     let (root, whole) = json(text)?;
     let mut object = whole;
-    for key in host.root {
+    for key in host.keys(text, NAME) {
         object = object.object_value_or_create(key).ok_or_else(|| wrong(host))?;
     }
     match object.get(NAME) {
@@ -70,7 +70,7 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
     }
     let (root, whole) = json(text)?;
     let mut object = Some(whole);
-    for key in host.root {
+    for key in host.keys(text, NAME) {
         object = object.and_then(|object| object.object_value(key));
     }
     let Some(property) = object.and_then(|object| object.get(NAME)) else { return Ok(None) };

@@ -39,6 +39,7 @@ impl Entry {
             "Local Config",
             "version",
             "schema",
+            "servers",
         ];
         let values = ["600000", "600", "20", "*", "[", "]", "true", "1.0.0", "v1", DESCRIPTION, NAME];
         let mut words: Vec<String> = self.args.iter().cloned().chain([self.command.clone()]).collect();

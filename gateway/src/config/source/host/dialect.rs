@@ -48,8 +48,22 @@ impl Found<'_> {
     }
 }
 
-/// All servers of a file, those that count before those that they hide.
-pub(super) fn servers(root: &Node) -> Vec<Found<'_>> {
+/// The files that tell whose they are where their keys do not, by the ends of their paths: what a number in them counts depends on it.
+const PLACES: [(&str, Dialect); 4] = [
+    (".cline/mcp.json", Dialect::Cline),
+    ("cline_mcp_settings.json", Dialect::Cline),
+    (".gemini/settings.json", Dialect::Gemini),
+    (".kiro/settings/mcp.json", Dialect::Plain),
+];
+
+/// Whose file is kept at a path, where that is certain.
+pub(crate) fn at(path: &Path) -> Option<Dialect> {
+    PLACES.iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| *dialect)
+}
+
+/// All servers of a file, those that count before those that they hide. `certain` is whose `mcpServers` they are, where the place of the file
+/// tells it.
+pub(super) fn servers(root: &Node, certain: Option<Dialect>) -> Vec<Found<'_>> {
     let mut found = Vec::new();
     let own = std::env::current_dir().ok();
     let mut projects: Vec<_> = root.get("projects").map_or(&[][..], Node::entries).iter().collect();
@@ -59,10 +73,13 @@ pub(super) fn servers(root: &Node) -> Vec<Found<'_>> {
     let (near, far): (Vec<_>, Vec<_>) = projects.into_iter().partition(|(path, _)| is_own(path));
     near.into_iter().for_each(|(_, servers)| all(servers, Dialect::Plain, &mut found));
     let is_gemini = OF_GEMINI.iter().any(|key| root.get(key).is_some());
-    let plain = if is_gemini { Dialect::Gemini } else { Dialect::Plain };
+    let guessed = if is_gemini { Dialect::Gemini } else { Dialect::Plain };
     if let Some(servers) = root.get("mcpServers").or_else(|| root.get("amp.mcpServers")) {
-        let plain = if matches!(servers.shape, Shape::List(_)) { Dialect::Continue } else { plain };
-        all(servers, plain, &mut found);
+        match certain {
+            Some(dialect) => found.extend(in_table(servers, |_| dialect)),
+            None if matches!(servers.shape, Shape::List(_)) => all(servers, Dialect::Continue, &mut found),
+            None => all(servers, guessed, &mut found),
+        }
     }
     if let Some(servers) = root.get("extensions") {
         all(servers, Dialect::Goose, &mut found);
@@ -83,26 +100,45 @@ pub(super) fn servers(root: &Node) -> Vec<Found<'_>> {
     found
 }
 
-/// `mcp`: the servers of opencode, or of VS Code's older settings; in the settings of Gemini CLI it holds none.
+/// `mcp`: the servers of opencode, or of VS Code's older settings; in the settings of Gemini CLI it holds none. opencode 2 has its servers
+/// under `servers`, and reads those beside it still.
 fn of_mcp<'a>(mcp: &'a Node, found: &mut Vec<Found<'a>>) {
-    match mcp.get("servers").filter(|servers| matches!(servers.shape, Shape::Table(_))) {
-        Some(servers) => all(servers, Dialect::VsCode, found),
-        None => {
-            let has_key = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some());
-            let is_server = |node: &Node| has_key(node) || matches!(node.shape, Shape::Broken(_));
-            let servers = mcp.entries().iter().filter(|(_, node)| is_server(node));
-            found.extend(servers.map(|(name, node)| Found { name: name.clone(), node, dialect: Dialect::OpenCode }));
-        }
-    }
+    let nested = nested(mcp);
+    nested.into_iter().for_each(|servers| all(servers, Dialect::VsCode, found));
+    let has_key = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some());
+    let is_server = |node: &Node| has_key(node) || matches!(node.shape, Shape::Broken(_));
+    let beside = mcp.entries().iter().filter(|(name, _)| nested.is_none() || name != "servers");
+    let servers = beside.filter(|(_, node)| is_server(node));
+    found.extend(servers.map(|(name, node)| Found { name: name.clone(), node, dialect: Dialect::OpenCode }));
+}
+
+/// Whether the settings of Gemini CLI keep a server of `mcpServers` from being started: it is `excluded`, or others are `allowed`.
+pub(super) fn is_shut_out(root: &Node, found: &Found<'_>) -> bool {
+    let list = |key: &str| match root.get("mcp")?.get(key).map(|node| &node.shape) {
+        Some(Shape::List(items)) => Some(items),
+        _ => None,
+    };
+    let names = |items: &Vec<Node>| items.iter().any(|item| item.shape == Shape::Text(found.name.clone()));
+    let is_other = |items: &Vec<Node>| !items.is_empty() && !names(items);
+    matches!(found.dialect, Dialect::Gemini | Dialect::Plain)
+        && (list("excluded").is_some_and(names) || list("allowed").is_some_and(is_other))
+}
+
+/// The table of servers under `mcp`, where `servers` is one, and no server of that name.
+pub(super) fn nested(mcp: &Node) -> Option<&Node> {
+    let is_value = |node: &Node| matches!(node.shape, Shape::Text(_) | Shape::List(_));
+    let is_server = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some_and(is_value));
+    mcp.get("servers").filter(|servers| matches!(servers.shape, Shape::Table(_)) && !is_server(servers))
+}
+
+/// The servers of a table, each with its name.
+fn in_table<'a>(servers: &'a Node, dialect: impl Fn(&Node) -> Dialect) -> impl Iterator<Item = Found<'a>> {
+    servers.entries().iter().map(move |(name, node)| Found { name: name.clone(), node, dialect: dialect(node) })
 }
 
 fn all<'a>(servers: &'a Node, dialect: Dialect, found: &mut Vec<Found<'a>>) {
     match &servers.shape {
-        Shape::Table(entries) => {
-            let one =
-                |(name, node): &'a (String, Node)| Found { name: name.clone(), node, dialect: nearer(dialect, node) };
-            found.extend(entries.iter().map(one));
-        }
+        Shape::Table(_) => found.extend(in_table(servers, |node| nearer(dialect, node))),
         // A list of servers that have their names inside.
         Shape::List(items) => {
             let named = |node: &'a Node| match node.get("name").or_else(|| node.get("uses")).map(|name| &name.shape) {

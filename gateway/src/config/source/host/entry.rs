@@ -2,10 +2,12 @@
 
 use super::dialect::Dialect;
 use super::note::{Note, leaf};
+use super::slug::slug;
+use super::times;
 use super::variables::{Inputs, filled, translated};
-use super::words::{KNOWN, SILENT, TEXTS};
+use super::words::{KNOWN, LOGINS, SILENT, TEXTS};
 use crate::config::read::nearest::nearest;
-use crate::config::source::node::{Node, Shape};
+use crate::config::source::node::{NULL, Node, Shape};
 
 /// The keys that are left of one server.
 struct Keys<'a> {
@@ -20,13 +22,14 @@ struct Keys<'a> {
 /// A server in our keys; what is doubtful of it is noted. An error says why it cannot be used.
 pub(super) fn read(
     name: &str,
-    node: &Node,
+    (node, is_shut_out): (&Node, bool),
     dialect: Dialect,
     inputs: &Inputs,
     notes: &mut Vec<Note>,
 ) -> Result<Node, Note> {
     if let Shape::Broken(why) = &node.shape {
-        return Err(Note::new("bad-value", node.span.clone(), why.as_str()));
+        let why = if why == NULL { format!("there is no server: {why}") } else { why.clone() };
+        return Err(Note::new("bad-value", node.span.clone(), why));
     }
     if !matches!(node.shape, Shape::Table(_)) {
         return Err(Note::new(
@@ -35,7 +38,7 @@ pub(super) fn read(
             format!("`{name}` must be an object with `command` or `url`"),
         ));
     }
-    let is_off = is_off(node);
+    let is_off = is_shut_out || is_off(node);
     let off = || leaf(Shape::Table(vec![("enabled".to_owned(), leaf(Shape::Bool(false), node))]), node);
     let own = match members(node, dialect, inputs) {
         Ok(own) => own,
@@ -247,27 +250,10 @@ impl<'a> Keys<'a> {
 
     /// Time-outs, in the units of the host.
     fn times(&mut self, dialect: Dialect) {
-        let (key, unit) = match dialect {
-            // It bounds the start there, and no call.
-            Dialect::OpenCode => ("startup_timeout", "ms"),
-            Dialect::Cline | Dialect::Codex | Dialect::Goose => ("call_timeout", "s"),
-            _ => ("call_timeout", "ms"),
-        };
-        let given = [
-            (key, unit, &["timeout"][..]),
-            ("call_timeout", "s", &["tool_timeout_sec"]),
-            ("startup_timeout", "s", &["startup_timeout_sec"]),
-            ("startup_timeout", "ms", &["startup_timeout_ms", "connectionTimeout"]),
-        ];
-        for (key, unit, names) in given {
-            let Some(node) = self.take(names) else { continue };
-            let shape = match &node.shape {
-                Shape::Integer(0) if key == "startup_timeout" => continue,
-                Shape::Integer(number) => Shape::Text(format!("{number}{unit}")),
-                Shape::Float(number) if unit == "s" => Shape::Text(format!("{}ms", (number * 1000.0).round())),
-                shape => shape.clone(),
-            };
-            self.put(key, leaf(shape, node));
+        for (key, unit, names) in times::keys(dialect) {
+            if let Some(node) = self.take(names) {
+                self.found.extend(times::read(key, unit, node, dialect));
+            }
         }
     }
 
@@ -338,7 +324,19 @@ impl<'a> Keys<'a> {
         self.left.retain(|(key, _)| !["disabled", "enabled"].contains(key));
         for (key, node) in self.left.drain(..).filter(|(key, _)| !SILENT.contains(key)) {
             let near = nearest(key, &KNOWN).filter(|near| *near != key);
-            let text = format!("`{key}` of `{}` is ignored: Trunkline has no such setting", self.name);
+            let name = self.name;
+            let text = match LOGINS.contains(&key) {
+                // Nothing is asked for.
+                true if node.shape == Shape::Bool(false) => continue,
+                true => {
+                    let own = slug(name);
+                    format!(
+                        "`{key}` of `{name}` is the login of the host and not taken over: `trunkline login {own}` logs in \
+                         here; what it needs to know of a client goes into [upstreams.{own}.auth], with `type = \"oauth\"`"
+                    )
+                }
+                false => format!("`{key}` of `{name}` is ignored: Trunkline has no such setting"),
+            };
             let note = Note::new("unused-key", node.key_or_span(), text);
             notes.push(Note { label: near.map(|near| format!("did you mean `{near}`?")), ..note });
         }

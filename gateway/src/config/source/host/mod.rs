@@ -1,5 +1,7 @@
 //! Hosts' files: which dialect one is written in, and its servers in the keys of `[upstreams.NAME]`.
 
+// The name of a server as that of an upstream.
+mod slug;
 // What is said of a server, with its place.
 mod note;
 // Where the servers stand in a file, and whose dialect that is.
@@ -8,6 +10,8 @@ mod dialect;
 mod words;
 // One server: its keys as ours.
 mod entry;
+// Time-outs, in the units of the host.
+mod times;
 // References to variables, from the form of a host to ours.
 mod variables;
 
@@ -16,7 +20,9 @@ use std::ops::Range;
 
 use super::node::Node;
 
+pub(crate) use dialect::at;
 pub(crate) use note::Note;
+pub(crate) use slug::slug;
 
 /// What is said of an entry that is a part of its host and no server: who takes servers over hears it, and nobody else.
 pub(crate) const PART: &str = "part-of-host";
@@ -26,6 +32,8 @@ pub(crate) const PART: &str = "part-of-host";
 pub(crate) struct Hosted {
     pub(crate) servers: Vec<Server>,
     pub(crate) notes: Vec<Note>,
+    /// Those that cannot be used, as upstreams are named, each with the reason.
+    pub(crate) left_out: Vec<(String, String)>,
 }
 
 /// One server, in our keys.
@@ -43,12 +51,19 @@ pub(crate) fn is_hosted(root: &Node) -> bool {
     root.get("upstreams").is_none() && root.get("mcp_servers").is_some()
 }
 
-/// Reads the servers of a file. Of those that have no name, or the name of another, a note is left.
-pub(crate) fn read(root: &Node) -> Hosted {
+/// Whether a file has servers of opencode where its second version has them, and the one of this name not beside those alone.
+pub(crate) fn is_of_opencode_two(root: &Node, name: &str) -> bool {
+    let Some(mcp) = root.get("mcp") else { return false };
+    dialect::nested(mcp).is_some_and(|servers| servers.get(name).is_some() || mcp.get(name).is_none())
+}
+
+/// Reads the servers of a file, whose dialect is `certain` where its place tells it. Of those that have no name, or the name of another, a
+/// note is left.
+pub(crate) fn read(root: &Node, certain: Option<dialect::Dialect>) -> Hosted {
     let mut hosted = Hosted::default();
     let mut taken: HashMap<String, (String, Range<usize>)> = HashMap::new();
     let inputs = variables::Inputs::of(root);
-    let all = dialect::servers(root);
+    let all = dialect::servers(root, certain);
     let mut slugs = Slugs { all: all.iter().map(|found| slug(&found.name)).collect(), next: HashMap::new() };
     let mut known: HashMap<String, Range<usize>> = HashMap::new();
     for found in all {
@@ -84,9 +99,11 @@ pub(crate) fn read(root: &Node) -> Hosted {
         }
         known.insert(found.name.clone(), at.clone());
         taken.insert(slug.clone(), (found.name.clone(), at));
-        match entry::read(&found.name, found.node, found.dialect, &inputs, &mut hosted.notes) {
+        let off = dialect::is_shut_out(root, &found);
+        match entry::read(&found.name, (found.node, off), found.dialect, &inputs, &mut hosted.notes) {
             Ok(node) => hosted.servers.push(Server { slug, name: found.name, node }),
             Err(note) => {
+                hosted.left_out.push((slug, note.text.clone()));
                 let text = format!("{}; `{}` is left out", note.text, found.name);
                 hosted.notes.push(Note { text, ..note });
             }
@@ -115,19 +132,6 @@ impl Slugs {
             }
         }
     }
-}
-
-/// A name made of what may stand in a name: lower case, everything else one hyphen.
-pub(crate) fn slug(name: &str) -> String {
-    let mut slug = String::new();
-    for char in name.chars().flat_map(char::to_lowercase) {
-        if char.is_ascii_alphanumeric() {
-            slug.push(char);
-        } else if !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.trim_matches('-').chars().take(32).collect::<String>().trim_end_matches('-').to_owned()
 }
 
 /// Whether a host's entry starts this program: as an upstream it would start itself without end.

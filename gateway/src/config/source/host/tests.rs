@@ -12,7 +12,7 @@ fn hosted(text: &str) -> Hosted {
     } else {
         toml::parse(text).map_err(|fault| fault.text).unwrap()
     };
-    read(&root)
+    read(&root, None)
 }
 
 /// A server in one line.
@@ -57,6 +57,84 @@ fn a_server_tells_whose_words_it_has_where_its_place_does_not() {
     ] {
         assert_eq!(one(text), expected, "{text}");
     }
+}
+
+#[test]
+fn the_place_of_a_file_tells_whose_numbers_it_has_where_its_keys_cannot() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "autoApprove": [], "timeout": 1800}, "b": {"command": "x", "timeout": 1800}}}"#;
+    let root = json::parse(text).map_err(|fault| fault.text).unwrap();
+    for (place, expected) in [
+        (
+            "/h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ["1800s", "1800s"],
+        ),
+        ("/h/.cline/mcp.json", ["1800s", "1800s"]),
+        ("/h/.kiro/settings/mcp.json", ["1800ms", "1800ms"]),
+        ("/h/.gemini/settings.json", ["1800ms", "1800ms"]),
+        ("/h/any.json", ["1800s", "1800ms"]),
+    ] {
+        let servers = read(&root, at(std::path::Path::new(place))).servers;
+        let times: Vec<_> = servers.iter().map(|one| shown(&one.node.get("call_timeout").unwrap().shape)).collect();
+        assert_eq!(times, expected, "{place}");
+    }
+}
+
+#[test]
+fn both_versions_of_opencode_are_read_and_what_stands_beside_the_servers_of_the_second() {
+    let local = r#""type": "local", "command": ["x"]"#;
+    for (mcp, expected) in [
+        (
+            format!(r#""servers": {{"a": {{{local}, "timeout": {{"startup": 1, "execution": 2, "catalog": 3}}}}}}"#),
+            vec!["a={command=x args=[] startup_timeout=1ms call_timeout=2ms}"],
+        ),
+        (
+            format!(r#""servers": {{"a": {{{local}, "timeout": {{"request": 2}}}}}}, "timeout": {{"startup": 9}}"#),
+            vec!["a={command=x args=[] call_timeout=2ms}"],
+        ),
+        (
+            format!(r#""b": {{{local}}}, "servers": {{"type": {{{local}}}}}"#),
+            vec!["type={command=x args=[]}", "b={command=x args=[]}"],
+        ),
+        (
+            format!(r#""servers": {{{local}}}, "b": {{{local}}}"#),
+            vec!["servers={command=x args=[]}", "b={command=x args=[]}"],
+        ),
+    ] {
+        let found = hosted(&format!(r#"{{"mcp": {{{mcp}}}}}"#));
+        assert!(found.notes.is_empty(), "{mcp}: {:?}", found.notes);
+        let servers = found.servers.iter().map(|one| format!("{}={}", one.slug, shown(&one.node.shape)));
+        assert_eq!(servers.collect::<Vec<_>>(), expected, "{mcp}");
+    }
+}
+
+#[test]
+fn a_server_that_the_settings_of_gemini_shut_out_is_switched_off_here_too() {
+    let servers = r#""mcpServers": {"a": {"httpUrl": "http://h/"}, "b": {"command": "x"}, "c": 1}"#;
+    for (mcp, on) in [
+        (r#""excluded": ["a", "c"]"#, vec!["b"]),
+        (r#""allowed": ["a"]"#, vec!["a"]),
+        (r#""allowed": ["a", "b"], "excluded": ["b", "c"]"#, vec!["a"]),
+        (r#""allowed": [], "excluded": ["c"]"#, vec!["a", "b"]),
+    ] {
+        let found = hosted(&format!("{{{servers}, \"mcp\": {{{mcp}}}}}"));
+        let is_on = |one: &&Server| one.node.get("enabled").is_none();
+        let named: Vec<_> = found.servers.iter().filter(is_on).map(|one| &*one.slug).collect();
+        assert_eq!(named, on, "{mcp}");
+    }
+}
+
+#[test]
+fn the_login_of_a_host_is_named_with_what_stands_in_its_place_here() {
+    let said = |more: &str| {
+        let notes = hosted(&format!("{{\"mcpServers\": {{\"My X\": {{\"url\": \"https://h/\", {more}}}}}}}")).notes;
+        notes.into_iter().map(|note| note.text).collect::<Vec<_>>()
+    };
+    for (key, value) in [("auth", r#"{"CLIENT_ID": "x"}"#), ("oauth", r#"{"clientId": "x"}"#)] {
+        let said = said(&format!("\"{key}\": {value}"));
+        let words = ["`trunkline login my-x` logs in here", "[upstreams.my-x.auth], with `type = \"oauth\"`"];
+        assert!(said.len() == 1 && words.iter().all(|word| said[0].contains(word)), "{said:?}");
+    }
+    assert_eq!(said("\"oauth\": false"), [""; 0]);
 }
 
 #[test]

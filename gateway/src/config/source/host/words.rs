@@ -43,6 +43,9 @@ pub(super) const SILENT: [&str; 20] = [
     "$schema",
 ];
 
+/// Keys of how a host logs in at a server.
+pub(super) const LOGINS: [&str; 4] = ["auth", "oauth", "oauth_resource", "scopes"];
+
 /// Keys whose texts may hold references.
 pub(super) const TEXTS: [&str; 18] = [
     "command",

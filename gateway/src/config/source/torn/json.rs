@@ -2,8 +2,9 @@
 
 use super::gaps::Gaps;
 use super::rest::{FAULTS_MAX, Torn};
+use crate::config::source::comments::{string_length, without_comments};
 use crate::config::source::host::slug;
-use crate::config::source::json::{Syntax, parse, string_length, without_comments};
+use crate::config::source::json::{Syntax, parse};
 use crate::steps;
 
 /// The key whose members are known to be servers.

@@ -74,14 +74,17 @@ impl Part {
         let line_end = text[from..].find('\n').map_or(text.len(), |end| from + end);
         let line = &text[from..line_end];
         let above: Vec<Vec<String>> = text[..from].lines().rev().find_map(heading).into_iter().collect();
-        let upto = text.get(from..at.max(from)).unwrap_or_default();
+        let upto = text.get(from..at.max(from).max(line_end)).unwrap_or_default();
         let rest = text.get(at..).unwrap_or_default();
         // Marks that stand in comments are counted, too.
         let is_endless = |mark: &str| rest.strip_prefix(mark).is_some_and(|rest| !rest.contains(mark));
-        let is_odd = |mark: &str| memmem::find_iter(text.as_bytes(), mark).count() % 2 == 1;
-        if LONG.iter().any(|mark| is_odd(mark) || upto.contains(mark) || is_endless(mark)) {
-            // A text in several lines has no end, and what looks like a heading may belong to it.
-            return Self { from, to: text.len(), paths: vec![Vec::new()] };
+        let is_doubtful = |mark: &&&str| is_odd(text, mark) || upto.contains(**mark) || is_endless(mark);
+        let doubtful: Vec<&str> = LONG.iter().filter(is_doubtful).copied().collect();
+        if !doubtful.is_empty() {
+            // A text in several lines has no end, and what looks like a heading may belong to it. Where this is not its first line, it may
+            // have begun anywhere before.
+            let is_first = doubtful.iter().all(|mark| opens(text, from, line, mark));
+            return Self { from: if is_first { from } else { 0 }, to: text.len(), paths: vec![Vec::new()] };
         }
         let is_heading = line.trim_start().starts_with('[');
         let ends = !is_heading && at <= line_end && is_closed(line);
@@ -103,6 +106,20 @@ impl Part {
             !paths.is_empty() && !text[line_end..to].lines().any(|line| line.trim_start().starts_with("[\""));
         Self { from, to, paths: if is_known { paths } else { vec![Vec::new()] } }
     }
+}
+
+/// Whether a mark stands in a text an odd number of times, so that one is missing or too many.
+fn is_odd(text: &str, mark: &str) -> bool {
+    memmem::find_iter(text.as_bytes(), mark).count() % 2 == 1
+}
+
+/// Whether a statement begins a text in several lines: its mark stands where a value does, or elsewhere behind a key where no other mark can be
+/// its beginning. What ends a text may stand behind anything.
+fn opens(text: &str, from: usize, line: &str, mark: &str) -> bool {
+    let value = dotted(line).and_then(|(_, rest)| rest.trim_start().strip_prefix('='));
+    let Some(value) = value.filter(|value| value.contains(mark)) else { return false };
+    let is_value = value.starts_with([' ', '\t']) && value.trim_start().starts_with(mark);
+    is_value || !is_odd(&text[..from], mark) && !is_odd(text, mark)
 }
 
 /// Whether a line leaves no bracket and no text in quotes open.
@@ -240,6 +257,33 @@ mod tests {
         let (gone, faults, gaps) = left_out(&format!("# \"\"\"\n{text}"));
         assert_eq!((gone, faults), (vec![4, 5, 6], 1));
         assert!(gaps.has_upstream("zed") && gaps.has_section());
+    }
+
+    #[test]
+    fn what_may_belong_to_a_text_in_several_lines_whose_beginning_is_not_certain_is_left_out() {
+        let text = |opening: &str| {
+            format!(
+                "[upstreams.a]\nurl = \"x\"\n{opening}\n[canary]\nkey = 1\nlast\"\"\"\n[upstreams.b]\nurl = \"x\"\n"
+            )
+        };
+        for (opening, first) in [
+            ("env.A = x\"\"\"", 3),
+            ("env.A =x\"\"\"", 3),
+            ("env.A x= \"\"\"", 1),
+            ("env.A x \"\"\"", 1),
+            ("env.A = \"\"x", 1),
+            ("env.A = \"x\"", 1),
+            ("env.A = \"\"", 1),
+            ("env.A = \"\" \"", 1),
+            ("#env.A = \"\"\"", 1),
+            ("env.A = #\"\"\"", 1),
+            ("env.A = '\"\"\"", 1),
+        ] {
+            let text = text(opening);
+            let (gone, _, gaps) = left_out(&text);
+            assert_eq!(gone, (first..=text.lines().count()).collect::<Vec<_>>(), "{opening}");
+            assert!(gaps.has_upstream("zed") && gaps.has_section(), "{opening}");
+        }
     }
 
     #[test]
