@@ -6,6 +6,8 @@ mod entries;
 mod fix;
 // Whether servers take connections.
 mod network;
+// The programs that run servers.
+mod runtimes;
 // The gateway that runs for the configuration.
 mod running;
 // One thing that is wrong.
@@ -14,8 +16,10 @@ mod problem;
 use std::io::Write;
 
 use anyhow::anyhow;
+use network::Ways;
 use problem::Problem;
 use running::Gateway;
+use runtimes::Runtimes;
 
 use super::doubts;
 use crate::cli::args::settings;
@@ -50,7 +54,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
             (faults, part.config)
         }
     };
-    let unreached = network::unreached(&config, &environment);
+    let Ways { unreached, told: of_network } = network::ways(&config);
     let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
     let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
     let known: Vec<String> = named.flatten().cloned().collect();
@@ -68,20 +72,25 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         problems.extend(entries::all(host, &environment));
         problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
     }
+    let Runtimes { problems: old, told: mut notes } = runtimes::all(&config, &hosts);
+    problems.extend(old);
+    notes.extend(of_network);
     let files = file::find(&doctor.shared.config, &environment);
     problems.iter_mut().for_each(|problem| problem.fix = fix::as_typed(&problem.fix, &doctor.shared, &files));
     let mut out = answer();
     if doctor.json {
         let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
         let tools = tools.as_ref().map(Vec::len);
-        out.json(&format!("{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools })))?;
+        let report = serde_json::json!({ "problems": problems, "notes": notes, "hosts": hosts, "tools": tools });
+        out.json(&format!("{report:#}"))?;
     } else {
-        write!(out, "{}", shown(&problems, &hosts, &gateway.told(tools.as_deref()), Room::of_stdout().columns))?;
+        notes.push(gateway.told(tools.as_deref()));
+        write!(out, "{}", shown(&problems, &hosts, &notes, Room::of_stdout().columns))?;
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 
-fn shown(problems: &[Problem], hosts: &[&Host], tools: &str, columns: usize) -> String {
+fn shown(problems: &[Problem], hosts: &[&Host], notes: &[String], columns: usize) -> String {
     let mut out = String::new();
     for (number, Problem { text, fix, .. }) in problems.iter().enumerate() {
         let text = format!("{}. {}", number + 1, printable(text));
@@ -90,7 +99,8 @@ fn shown(problems: &[Problem], hosts: &[&Host], tools: &str, columns: usize) -> 
     }
     let named: Vec<&str> = hosts.iter().map(|host| host.title).collect();
     let named = if named.is_empty() { "none has an entry of Trunkline".to_owned() } else { named.join(", ") };
-    out.push_str(&format!("hosts: {named}\n{tools}\n"));
+    out.push_str(&format!("hosts: {named}\n"));
+    notes.iter().for_each(|note| out.push_str(&format!("{}\n", wrapped(&printable(note), 3, columns))));
     match problems.len() {
         0 => out.push_str("No problems found\n"),
         1 => out.push_str("1 problem\n"),
@@ -215,7 +225,7 @@ mod tests {
     #[test]
     fn problems_are_numbered_and_go_on_below_themselves() {
         let problem = Problem::new("upstream `a` (failed): it exited with status 1", "look at its stderr and mend it");
-        let text = shown(&[problem], &[], "", 36);
+        let text = shown(&[problem], &[], &[], 36);
         let lines = [
             "1. upstream `a` (failed): it exited",
             "   with status 1",

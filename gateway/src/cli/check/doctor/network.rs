@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::problem::Problem;
 use crate::config::Config;
-use crate::config::source::Environment;
-use crate::upstream::config::{self, Remote};
+use crate::upstream::config::{self, Proxy, Remote};
 
 /// So long a server may take to accept a connection. Where it has several addresses, they share that.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -17,14 +16,39 @@ const ADDRESSES_MAX: usize = 4;
 /// So many servers are tried at once.
 const AT_ONCE: usize = 32;
 
-/// Servers that take no connection, in the order of the configuration.
-pub(super) fn unreached(config: &Config, environment: &Environment) -> Vec<Problem> {
-    let proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    if proxies.iter().any(|name| environment.get(name).is_some_and(|value| !value.is_empty())) {
-        return Vec::new();
-    }
+/// What was found of the ways to servers.
+pub(super) struct Ways {
+    /// Servers that take no connection, in the order of the configuration; in place of one behind a proxy the proxy is tried.
+    pub(super) unreached: Vec<Problem>,
+    /// What could not be looked at for proxies.
+    pub(super) told: Option<String>,
+}
+
+/// Tries all of them.
+pub(super) fn ways(config: &Config) -> Ways {
     let upstreams: Vec<&config::Config> = config.upstreams.iter().chain(&config.lacking).collect();
-    each(&upstreams, AT_ONCE, |upstream| tried(upstream)).into_iter().flatten().collect()
+    let unreached = each(&upstreams, AT_ONCE, |upstream| tried(upstream)).into_iter().flatten().collect();
+    Ways { unreached, told: told(&upstreams) }
+}
+
+/// Which servers stand behind a proxy, and whose word that is: of them only the proxy was tried.
+fn told(upstreams: &[&config::Config]) -> Option<String> {
+    let proxy = |upstream: &&config::Config| upstream.transport.remote()?.proxy.clone();
+    let behind = |is_of_environment: bool| {
+        let is_it = |upstream: &&&config::Config| {
+            proxy(upstream).is_some_and(|proxy| proxy.is_of_environment == is_of_environment)
+        };
+        let names: Vec<&str> = upstreams.iter().filter(is_it).map(|upstream| &*upstream.name).collect();
+        let whose = if is_of_environment { "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY" } else { "its `proxy`" };
+        (!names.is_empty()).then(|| format!("{} by {whose}", names.join(", ")))
+    };
+    let all: Vec<String> = [behind(true), behind(false)].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "network: behind a proxy stand {}; there only the proxy was tried; what NO_PROXY names was tried itself",
+            all.join("; ")
+        )
+    })
 }
 
 /// What `one` gives for each item, in their order; so many at a time are under way at most.
@@ -55,12 +79,20 @@ fn workers(items: usize, at_once: usize) -> usize {
 
 /// Why a server takes no connection, if it has an address and takes none.
 fn tried(upstream: &config::Config) -> Option<Problem> {
-    let Some(Remote { url, socket: None, .. }) = upstream.transport.remote() else { return None };
+    let Some(Remote { url, socket: None, proxy, .. }) = upstream.transport.remote() else { return None };
+    let name = &upstream.name;
+    if let Some(Proxy { host, port, is_of_environment, .. }) = proxy {
+        let why = refused(host, *port)?;
+        let fix = match is_of_environment {
+            true => "correct HTTPS_PROXY (HTTP_PROXY, ALL_PROXY), or name the server in NO_PROXY".to_owned(),
+            false => format!("correct `proxy` under [upstreams.{name}], or write `proxy = \"off\"` there"),
+        };
+        return Some(Problem::of_upstream(name, format!("upstream `{name}`: its proxy: {why}"), fix));
+    }
     let host = url.host().unwrap_or_default();
     let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
     let port = url.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
     let why = refused(host, port)?;
-    let name = &upstream.name;
     let scheme = if is_plain { "http" } else { "https" };
     let fix = format!(
         "start the server, or correct `url` under [upstreams.{name}]; `curl -v {scheme}://{host}:{port}/` shows where the \
@@ -91,9 +123,39 @@ mod tests {
     use std::sync::{Condvar, Mutex};
 
     use super::*;
+    use crate::config::source::Environment;
+    use crate::config::{Inputs, load};
+    use crate::runtime::Scratch;
 
     /// Long enough for threads to start, however busy the machine is.
     const LONG: Duration = Duration::from_secs(60);
+
+    fn config(text: &str, variables: &[(&str, &str)]) -> Config {
+        let scratch = Scratch::new();
+        let files = vec![scratch.write("trunkline.toml", text)];
+        let inputs = Inputs { files, environment: Environment::of(variables), ..Inputs::default() };
+        load(inputs).unwrap_or_else(|faults| panic!("{faults}")).config
+    }
+
+    #[test]
+    fn behind_a_proxy_the_proxy_is_tried_and_what_is_exempt_itself() {
+        let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (open, server) = (open.local_addr().unwrap(), "[upstreams.a]\nurl = 'https://nowhere.invalid/mcp'\n");
+        let of = |more: &str, variables: &[(&str, &str)]| {
+            let Ways { unreached, told } = ways(&config(&format!("{server}{more}"), variables));
+            (unreached.into_iter().map(|one| format!("{}; {}", one.text, one.fix)).collect::<Vec<_>>(), told)
+        };
+        let (well, told) = of("", &[("HTTPS_PROXY", &format!("http://{open}"))]);
+        assert!(well.is_empty() && told.unwrap().contains("behind a proxy stand a by HTTPS_PROXY"), "{well:?}");
+        let (ill, _) = of("", &[("HTTPS_PROXY", &format!("http://{closed}"))]);
+        assert!(ill[0].contains("its proxy: cannot connect to") && ill[0].contains("correct HTTPS_PROXY"), "{ill:?}");
+        let (own, told) = of(&format!("proxy = 'http://{closed}'\n"), &[]);
+        assert!(own[0].contains("correct `proxy` under [upstreams.a]") && told.unwrap().contains("a by its `proxy`"));
+        let exempt = [("HTTPS_PROXY", &*format!("http://{open}")), ("NO_PROXY", ".invalid")];
+        let (itself, told) = of("", &exempt);
+        assert!(itself[0].contains("DNS lookup of nowhere.invalid failed") && told.is_none(), "{itself:?}");
+    }
 
     #[test]
     fn servers_are_tried_at_once_up_to_a_bound_and_told_in_their_order() {
