@@ -56,7 +56,8 @@ impl RpcError {
 
     /// The error that a peer means, whatever it has of one: an object without a code, a text.
     pub fn loosely(raw: &[u8]) -> Self {
-        if let Ok(error) = Self::checked(Bytes::copy_from_slice(raw)) {
+        let is_json = json::document(raw).is_ok();
+        if let (true, Ok(error)) = (is_json, Self::checked(Bytes::copy_from_slice(raw))) {
             return error;
         }
         let code = json::get(raw, "code").and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     open: AtomicUsize,
     /// The most at once, as the upstream wants it.
     most: Arc<AtomicUsize>,
+    /// The most at once since it has refused one: as many as were open besides, and one more for each that has ended well.
+    bearable: AtomicUsize,
     /// How many frames may come that are no part of a body.
     credit: Arc<Credit>,
     /// When the last exchange ended.
@@ -58,7 +60,11 @@ pub(crate) struct Shared {
 }
 
 /// One exchange on a connection of many.
-pub(crate) struct Exchange(Arc<Shared>);
+pub(crate) struct Exchange {
+    on: Arc<Shared>,
+    /// Whether it was too much for the upstream.
+    is_refused: AtomicBool,
+}
 
 impl Shared {
     /// Begins HTTP/2 on a connection.
@@ -113,6 +119,7 @@ impl Shared {
             born: now,
             open: AtomicUsize::new(0),
             most,
+            bearable: EXCHANGES_MAX.into(),
             credit,
             rests_since: Mutex::new(now),
             is_over: AtomicBool::new(false),
@@ -128,17 +135,17 @@ impl Shared {
 
     /// One more exchange, where there is a place for it.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Exchange> {
-        let most = self.most.load(Ordering::Relaxed).max(1);
+        let most = self.most.load(Ordering::Relaxed).min(self.bearable.load(Ordering::Relaxed)).max(1);
         let has_place = |open: usize| (open < most).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_place).ok()?;
-        Some(Exchange(self.clone()))
+        Some(Exchange { on: self.clone(), is_refused: AtomicBool::new(false) })
     }
 }
 
 impl Exchange {
     /// Sends a request, and waits for the head of its answer.
     pub(super) async fn send(&self, request: Outgoing) -> Result<Response<Incoming>, Lost> {
-        let Self(shared) = self;
+        let shared = &self.on;
         let request = shared.addressed(request)?;
         shared.credit.earn(WITH_A_REQUEST, request.body().left());
         let error = match shared.requests.clone().try_send_request(request).await {
@@ -155,6 +162,7 @@ impl Exchange {
         match verdict(&error) {
             Verdict::Refused => {
                 // It is there, and goes on: it has too much to do.
+                self.was_too_much();
                 Err(Lost::Busy(Cause::new(CauseCode::QueueFull, "the upstream took no more requests at once")))
             }
             Verdict::Left => {
@@ -164,11 +172,23 @@ impl Exchange {
                     "the upstream took no more requests on the connection",
                 )))
             }
-            Verdict::Unknown => {
+            verdict @ (Verdict::Overloaded | Verdict::Unknown) => {
+                if verdict == Verdict::Overloaded {
+                    self.was_too_much();
+                }
                 let said = format!("the connection broke: {}", said());
                 Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said)))
             }
         }
+    }
+}
+
+impl Exchange {
+    /// The upstream bears no more on this connection than is on it besides: what comes next finds another one.
+    fn was_too_much(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
+        let others = self.on.open.load(Ordering::Relaxed).saturating_sub(1);
+        self.on.bearable.fetch_min(others.max(1), Ordering::Relaxed);
     }
 }
 
@@ -186,8 +206,12 @@ impl Shared {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        *lock(&self.0.rests_since) = Instant::now();
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        *lock(&self.on.rests_since) = Instant::now();
+        if !self.is_refused.load(Ordering::Relaxed) {
+            let one_more = |most: usize| (most < EXCHANGES_MAX).then_some(most + 1);
+            _ = self.on.bearable.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        }
+        self.on.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -198,6 +222,8 @@ enum Verdict {
     Refused,
     /// It was not looked at, nor will be any other on the connection.
     Left,
+    /// The upstream has too much to do, and does not say that it was not looked at: it may have run.
+    Overloaded,
     /// It may have run.
     Unknown,
 }
@@ -208,6 +234,7 @@ fn verdict(error: &(dyn Error + 'static)) -> Verdict {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             return match error.reason() {
                 Some(h2::Reason::REFUSED_STREAM) if error.is_reset() && error.is_remote() => Verdict::Refused,
+                Some(h2::Reason::ENHANCE_YOUR_CALM) if error.is_reset() && error.is_remote() => Verdict::Overloaded,
                 // Told of those alone whose number is above the last one that the upstream has looked at.
                 _ if error.is_go_away() && error.is_remote() => Verdict::Left,
                 _ => Verdict::Unknown,

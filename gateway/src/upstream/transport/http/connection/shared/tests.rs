@@ -79,6 +79,27 @@ async fn many_exchanges_are_on_one_connection_and_what_is_refused_did_not_run() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_bears_no_more_than_was_on_it_when_the_upstream_refused_one_until_others_have_ended() {
+    for (reason, has_run) in [(Reason::REFUSED_STREAM, false), (Reason::ENHANCE_YOUR_CALM, true)] {
+        let (tasks, over) = (Tasks::new(), CancellationToken::new());
+        let (shared, mut server) = connected(&tasks, &over).await;
+        let (one, two, three) = (shared.begin().unwrap(), shared.begin().unwrap(), shared.begin().unwrap());
+        let serves = async {
+            next(&mut server).await.1.send_reset(reason);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        let (answered, ()) = tokio::join!(asks(three), serves);
+        assert_eq!(matches!(answered, Err(Lost::Unknown(_))), has_run, "{answered:?}");
+        assert!(shared.is_good(), "it goes on");
+        assert!(shared.begin().is_none(), "two are what it bears");
+        drop(two);
+        let more: Vec<_> = std::iter::from_fn(|| shared.begin()).take(5).collect();
+        assert_eq!(more.len(), 2, "one in the place of the one that has ended, and one to try");
+        drop((one, more));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_upstream_that_leaves_answers_what_it_has_looked_at_and_the_rest_did_not_run() {
     let (tasks, over) = (Tasks::new(), CancellationToken::new());
     let (shared, mut server) = connected(&tasks, &over).await;
