@@ -46,8 +46,18 @@ pub enum Reach {
     WebSocket(String),
     /// The stream of HTTP+SSE.
     Sse(String),
+    /// One of these, with this `Authorization` in each request.
+    Bearing(Box<Reach>, String),
     /// A Streamable HTTP endpoint behind a Unix socket.
     Socket(PathBuf),
+}
+
+impl Reach {
+    /// The same with this `Authorization` in each request.
+    #[must_use]
+    pub fn bearing(self, bearer: &str) -> Reach {
+        Reach::Bearing(Box::new(self), bearer.to_owned())
+    }
 }
 
 /// A client.
@@ -108,17 +118,33 @@ impl Client {
         let notices = Arc::new(Tape::default());
         let complaints = Arc::new(Tape::default());
         let desk = Arc::new(desk.at(revision, complaints.clone()));
+        let (reach, bearer) = match reach {
+            Reach::Bearing(reach, bearer) => (&**reach, Some(&bearer[..])),
+            reach => (reach, None),
+        };
         let wire = match reach {
+            Reach::Bearing(..) => panic!("one token is enough"),
             Reach::Child(program) => Wire::Stdio(StdioWire::start(program, notices.clone(), desk.clone())),
             Reach::Url(url) => Wire::Http(HttpWire::with_desk(url, revision, desk.clone())),
             Reach::Socket(path) => Wire::Http(HttpWire::at_socket(path, revision, desk.clone())),
             Reach::WebSocket(url) => {
-                let pipes = bridge::websocket(url.clone());
+                let pipes = bridge::websocket(url.clone(), bearer);
                 Wire::Stdio(StdioWire::bridged(pipes, notices.clone(), desk.clone()))
             }
-            Reach::Sse(url) => Wire::Stdio(StdioWire::bridged(bridge::sse(url.clone()), notices.clone(), desk.clone())),
+            Reach::Sse(url) => {
+                Wire::Stdio(StdioWire::bridged(bridge::sse(url.clone(), bearer), notices.clone(), desk.clone()))
+            }
         };
+        if let (Wire::Http(wire), Some(bearer)) = (&wire, bearer) {
+            wire.always("authorization", bearer);
+        }
         Client { revision, notices, complaints, desk, greeting: None, wire, next: AtomicU64::new(1) }
+    }
+
+    /// Whether each of its messages has a request of HTTP for itself.
+    #[must_use]
+    pub fn is_http(&self) -> bool {
+        matches!(self.wire, Wire::Http(_))
     }
 
     /// Connects, and shakes hands where the revision wants it.

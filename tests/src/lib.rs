@@ -10,6 +10,7 @@
 pub mod authority;
 pub mod cable;
 pub mod canary;
+pub mod certificates;
 pub mod client;
 pub mod collector;
 pub mod confine;

@@ -1,13 +1,14 @@
 //! An upstream in the hand of a test: start it, see what it saw, tell it what to do.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Authority;
+use crate::certificates;
 use crate::engine::Engine;
 use crate::journal::{Event, Journal, Order, What};
 use crate::process::Program;
@@ -36,6 +37,8 @@ pub enum Way {
     Stdio,
     /// By Streamable HTTP on loopback.
     Http,
+    /// By Streamable HTTP on loopback, within TLS, in HTTP/2.
+    Secured,
     /// By HTTP+SSE on loopback.
     Sse,
     /// By WebSocket on loopback.
@@ -44,6 +47,14 @@ pub enum Way {
     Unix,
     /// By lines over TCP on loopback.
     Tcp,
+}
+
+impl Way {
+    /// Whether each message has a request of HTTP for itself.
+    #[must_use]
+    pub fn is_http(self) -> bool {
+        matches!(self, Way::Http | Way::Secured)
+    }
 }
 
 /// How long an order may take to be obeyed on a crowded machine.
@@ -59,8 +70,20 @@ pub struct Upstream {
 }
 
 enum Place {
-    Child { file: PathBuf, hub: Hub, _scratch: Scratch },
-    Loopback { way: Way, address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken, scratch: Scratch },
+    Child {
+        file: PathBuf,
+        hub: Hub,
+        _scratch: Scratch,
+    },
+    Loopback {
+        way: Way,
+        address: SocketAddr,
+        host: Arc<http::Host>,
+        stop: CancellationToken,
+        scratch: Scratch,
+        /// The file of who has signed its certificate, where it has one.
+        ca: Option<PathBuf>,
+    },
 }
 
 impl Upstream {
@@ -96,12 +119,19 @@ impl Upstream {
         let host = http::Host::new(Engine::new(script, Journal::Here(events.clone())));
         let stop = CancellationToken::new();
         let scratch = Scratch::new();
+        let mut ca = None;
         let address = match way {
             Way::Unix | Way::Tcp => lines::open(way, &socket(&scratch), host.clone(), stop.clone()).await,
+            Way::Secured => {
+                let authority = certificates::Authority::new();
+                ca = Some(scratch.file("ca.pem", &authority.pem));
+                let acceptor = certificates::offering(&authority.certify("127.0.0.1", 2999), &[b"h2"]);
+                http::open_secured(host.clone(), &socket(&scratch), stop.clone(), acceptor).await
+            }
             _ => http::open(host.clone(), &socket(&scratch), stop.clone()).await,
         };
         events.push(Event { instance: 0, at: crate::journal::now(), what: What::Started { pid: std::process::id() } });
-        Upstream { name, events, place: Place::Loopback { way, address, host, stop, scratch } }
+        Upstream { name, events, place: Place::Loopback { way, address, host, stop, scratch, ca } }
     }
 
     /// The program to start for a stdio upstream.
@@ -118,12 +148,20 @@ impl Upstream {
     pub fn url(&self) -> String {
         match &self.place {
             Place::Loopback { way: Way::Sse, address, .. } => format!("http://{address}/sse"),
+            Place::Loopback { way: Way::Secured, address, .. } => format!("https://{address}/mcp"),
             Place::Loopback { way: Way::WebSocket, address, .. } => format!("ws://{address}/ws"),
             Place::Loopback { way: Way::Unix, scratch, .. } => format!("unix:{}", socket(scratch).display()),
             Place::Loopback { way: Way::Tcp, address, .. } => format!("tcp://{address}"),
             Place::Loopback { address, .. } => format!("http://{address}/mcp"),
             Place::Child { .. } => panic!("{} is reached by stdio", self.name),
         }
+    }
+
+    /// The file of who has signed its certificate, where it has one.
+    #[must_use]
+    pub fn ca(&self) -> Option<&Path> {
+        let Place::Loopback { ca, .. } = &self.place else { return None };
+        ca.as_deref()
     }
 
     /// The socket of this machine where one that is not a child listens, too.

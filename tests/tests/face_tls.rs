@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::https::tls::Authority;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use trunkline_tests::certificates::Authority;
 use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;

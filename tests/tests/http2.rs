@@ -26,8 +26,8 @@ use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
 
 use crate::face_tls::Files;
-use crate::https::tls::Authority;
 use crate::matrix;
+use trunkline_tests::certificates::Authority;
 
 const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 

@@ -2,12 +2,10 @@
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
-pub(crate) mod tls;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tls::{Authority, Credentials, Visit};
+use trunkline_tests::certificates::{self, Authority, Credentials, Visit};
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
@@ -33,7 +31,7 @@ fn address_of(upstream: &Upstream) -> SocketAddr {
 
 async fn stage(script: Script, host: &str, known: &Authority, credentials: Credentials) -> Stage {
     let upstream = Upstream::http(script).await;
-    let (address, visits) = tls::door(credentials, address_of(&upstream)).await;
+    let (address, visits) = certificates::door(credentials, address_of(&upstream)).await;
     let scratch = Scratch::new();
     let roots = scratch.file("roots.pem", &known.pem);
     let config = Config::new()
@@ -119,7 +117,7 @@ async fn an_expired_certificate_is_refused() {
 /// A gateway whose upstream is named by this section, at an address that wants TLS.
 async fn told(keys: &str, credentials: Credentials, asks: Option<&Authority>) -> (Upstream, Gateway) {
     let upstream = Upstream::http(Script::new("up", LEGACY)).await;
-    let (address, _visits) = tls::door_asking(credentials, asks, address_of(&upstream)).await;
+    let (address, _visits) = certificates::door_asking(credentials, asks, address_of(&upstream)).await;
     let section =
         format!("[upstreams.up]\nurl = \"https://127.0.0.1:{}/mcp\"\nstart_wait = \"50s\"\n{keys}", address.port());
     (upstream, Gateway::serve(&Config::new().section(&section)).await)

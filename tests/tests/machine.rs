@@ -88,6 +88,11 @@ async fn faults_by_a_seed_break_no_invariant_for_a_host_on_stdio() {
     rounds((Face::Stdio, Log::Usual), 8, 32, "one host by stdio").await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_by_a_seed_break_no_invariant_for_clients_on_one_connection_each() {
+    rounds((Face::Connections, Log::Usual), 8, 8, "four clients on a connection each").await;
+}
+
 /// What ails an upstream as a whole is shown, and that it is over: by chance among the faults of a seed, and here always.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
@@ -294,6 +299,11 @@ async fn nobody_waits_behind_a_sick_child() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_behind_a_sick_host() {
     nobody_waits(Way::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_host_of_http_2() {
+    nobody_waits(Way::Secured).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use trunkline_tests::certificates::{self, Authority, Visit};
 use trunkline_tests::client::Client;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::tape::Tape;
-use trunkline_tests::upstream::Upstream;
+use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 /// A host that no name service knows.
@@ -103,4 +105,47 @@ async fn a_proxy_that_refuses_or_is_away_says_what_to_do_and_off_goes_straight()
         let gateway = Gateway::serve(&config).await;
         gateway.look_until("/readyz?verbose", "the cause is shown", |page| page.contains(says)).await;
     }
+}
+
+/// The connections that are kept for all messages, within TLS: straight, and by way of a proxy, which sees nothing of what is in them.
+#[tokio::test]
+async fn a_websocket_and_a_stream_of_events_are_reached_within_tls_and_by_way_of_a_proxy() {
+    for way in [Way::WebSocket, Way::Sse] {
+        for is_far in [false, true] {
+            for is_known in [true, false] {
+                within_tls(way, is_far, is_known).await;
+            }
+        }
+    }
+}
+
+async fn within_tls(way: Way, is_far: bool, is_known: bool) {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let upstream = Upstream::start(way, Script::new("up", LEGACY)).await;
+    let host = if is_far { FAR } else { "127.0.0.1" };
+    let (door, visits) = certificates::door(authority.certify(host, 2999), upstream.address()).await;
+    let (proxy, asked) = proxy(Some(door)).await;
+    let (at, by) = match is_far {
+        true => (format!("{FAR}:8931"), format!("proxy = \"http://{proxy}\"\n")),
+        false => (door.to_string(), String::new()),
+    };
+    let ca = scratch.file("ca.pem", &authority.pem).display().to_string();
+    let tls = if is_known { format!("tls = {{ ca = \"{ca}\" }}\n") } else { String::new() };
+    let reached = match way {
+        Way::Sse => format!("url = \"https://{at}/sse\"\ntransport = \"sse\"\n"),
+        _ => format!("url = \"wss://{at}/ws\"\n"),
+    };
+    let section = format!("[upstreams.up]\nstart_wait = \"50s\"\n{reached}{by}{tls}");
+    let gateway = Gateway::serve(&Config::new().section(&section)).await;
+    if is_known {
+        is_served(&gateway).await;
+    } else {
+        let is_told = |page: &str| page.contains("certificate") && page.contains("signed by nobody known here");
+        gateway.look_until("/readyz?verbose", "the certificate is refused", is_told).await;
+    }
+    let spoke = visits.find(0, |visit| matches!(visit, Visit::Spoke(_)).then_some(()));
+    assert_eq!(spoke.is_some(), is_known, "{reached}: nothing is sent to one that is not known");
+    let asked = asked.all();
+    assert_eq!(!asked.is_empty(), is_far, "{reached}");
+    assert!(asked.iter().all(|head| head.starts_with(&format!("CONNECT {FAR}:8931 HTTP/1.1\r\n"))), "{asked:?}");
 }

@@ -47,10 +47,12 @@ pub async fn connect_with(url: &str, headers: &[(&'static str, &str)]) -> WebSoc
 }
 
 /// Over a WebSocket, until either side ends.
-pub(crate) fn websocket(url: String) -> Pipes {
+pub(crate) fn websocket(url: String, bearer: Option<&str>) -> Pipes {
     let (pipes, mut lines, mut out) = pipes();
+    let bearer = bearer.map(str::to_owned);
     tokio::spawn(async move {
-        let mut socket = connect(&url).await;
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", &bearer[..])).collect();
+        let mut socket = connect_with(&url, &headers).await;
         let mut line = Vec::new();
         loop {
             tokio::select! {
@@ -78,11 +80,16 @@ pub(crate) fn websocket(url: String) -> Pipes {
 }
 
 /// Over HTTP+SSE: what the stream says, and a POST for each line, one after the other.
-pub(crate) fn sse(url: String) -> Pipes {
+pub(crate) fn sse(url: String, bearer: Option<&str>) -> Pipes {
     let (pipes, mut lines, mut out) = pipes();
+    let bearer = bearer.map(str::to_owned);
     tokio::spawn(async move {
         let wire = HttpWire::new(&url, Revision::R2024_11_05);
-        let headers = vec![("accept".to_owned(), "text/event-stream".to_owned())];
+        let authorization = || bearer.iter().map(|bearer| ("authorization", &bearer[..]));
+        let accept = [("accept", "text/event-stream")].into_iter();
+        let headers: Vec<_> =
+            accept.chain(authorization()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let posted: Vec<_> = [("content-type", "application/json")].into_iter().chain(authorization()).collect();
         let stream = EventStream::open(&wire, Method::GET, &headers, "", std::sync::Arc::new(Tape::default())).await;
         let named = |event: &Option<crate::sse::SseEvent>| {
             event.as_ref().filter(|event| event.name == "endpoint").and_then(|event| event.data.clone())
@@ -98,7 +105,7 @@ pub(crate) fn sse(url: String) -> Pipes {
                         return drop(out.shutdown().await);
                     }
                     let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
-                    let answer = exchange(&target, "POST", &[("content-type", "application/json")], &text).await;
+                    let answer = exchange(&target, "POST", &posted, &text).await;
                     if answer.status != 202 {
                         let said = String::from_utf8_lossy(&answer.body).replace('\n', " ");
                         let _ = out.write_all(format!("{said}\n").as_bytes()).await;

@@ -35,6 +35,10 @@ impl Config {
     pub fn upstream_with(self, upstream: &Upstream, keys: &str) -> Config {
         match upstream.way() {
             Way::Stdio => self.program(&upstream.name, &upstream.program(), keys),
+            Way::Secured => {
+                let keys = format!("{}\n{}", tls_of(upstream), patient(keys));
+                self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{keys}", upstream.name, upstream.url()))
+            }
             Way::Sse => self.section(&format!(
                 "[upstreams.{}]\ntransport = \"sse\"\nurl = \"{}\"\n{}",
                 upstream.name,
@@ -140,6 +144,12 @@ impl Config {
 /// Where the socket of a gateway is whose configuration is this file.
 pub(crate) fn socket(file: &str) -> String {
     format!("{file}.run/mcp.sock")
+}
+
+/// Whom the gateway has to believe an upstream's certificate.
+pub(crate) fn tls_of(upstream: &Upstream) -> String {
+    let ca = upstream.ca().expect("it has a certificate").display().to_string();
+    format!("tls = {{ ca = {} }}", quote(&ca))
 }
 
 /// Keys of an upstream with which calls wait for its start, however long that takes on this machine; unless these say otherwise.

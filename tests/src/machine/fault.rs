@@ -6,6 +6,7 @@ use crate::cable::Carries;
 use crate::journal::Order;
 use crate::machine::place::Place;
 use crate::machine::rules::rules;
+use crate::machine::ways;
 use crate::process;
 use crate::script::{Quoting, Rule};
 use crate::seed::Seed;
@@ -105,119 +106,6 @@ pub enum Shown {
     Ailing,
 }
 
-const ON_STDIO: [Kind; 27] = [
-    Kind::Kill,
-    Kind::Exit,
-    Kind::CrashLoop,
-    Kind::HalfThenExit,
-    Kind::Stop,
-    Kind::SlowStart,
-    Kind::Hang,
-    Kind::Late,
-    Kind::Garbage,
-    Kind::GluedText,
-    Kind::HugeLine,
-    Kind::Flood,
-    Kind::StderrFlood,
-    Kind::Twice,
-    Kind::UnknownIds,
-    Kind::IllTypedIds,
-    Kind::Both,
-    Kind::NotText,
-    Kind::StopsReading,
-    Kind::Doubled,
-    Kind::Deep,
-    Kind::Wide,
-    Kind::Quotes(Quoting::Error),
-    Kind::Quotes(Quoting::Stderr),
-    Kind::Quotes(Quoting::Stdout),
-    Kind::Quotes(Quoting::Exit),
-    Kind::Freeze,
-];
-
-const ON_HTTP: [Kind; 32] = [
-    Kind::Hang,
-    Kind::Late,
-    Kind::Flood,
-    Kind::Twice,
-    Kind::UnknownIds,
-    Kind::IllTypedIds,
-    Kind::Both,
-    Kind::LostSessions,
-    Kind::Status(500),
-    Kind::Status(503),
-    Kind::Status(429),
-    Kind::WrongKind,
-    Kind::Empty,
-    Kind::Cut,
-    Kind::Half,
-    Kind::Pieces,
-    Kind::SlowWire,
-    Kind::DeadWire,
-    Kind::ResetWire,
-    Kind::ResetAnswers,
-    Kind::BrokenWire,
-    Kind::SpoiltAnswers,
-    Kind::SpoiltQuestions,
-    Kind::Doubled,
-    Kind::Deep,
-    Kind::Wide,
-    Kind::Quotes(Quoting::Status(401)),
-    Kind::Quotes(Quoting::Status(403)),
-    Kind::Quotes(Quoting::Status(500)),
-    Kind::Quotes(Quoting::Location),
-    Kind::Quotes(Quoting::Challenge),
-    Kind::Quotes(Quoting::Error),
-];
-
-/// What a connection can have that carries all messages of an upstream, and nothing beside them.
-const ON_UNIX: [Kind; 10] = [
-    Kind::Hang,
-    Kind::Late,
-    Kind::Flood,
-    Kind::UnknownIds,
-    Kind::IllTypedIds,
-    Kind::Both,
-    Kind::Doubled,
-    Kind::Deep,
-    Kind::Wide,
-    Kind::Quotes(Quoting::Error),
-];
-
-const ON_SSE: [Kind; 15] = [
-    Kind::Hang,
-    Kind::Late,
-    Kind::Flood,
-    Kind::UnknownIds,
-    Kind::IllTypedIds,
-    Kind::Both,
-    Kind::Doubled,
-    Kind::Deep,
-    Kind::Wide,
-    Kind::Quotes(Quoting::Error),
-    Kind::Pieces,
-    Kind::SlowWire,
-    Kind::DeadWire,
-    Kind::ResetWire,
-    Kind::BrokenWire,
-];
-
-const ON_WEBSOCKET: [Kind; 13] = [
-    Kind::Hang,
-    Kind::Late,
-    Kind::Flood,
-    Kind::Both,
-    Kind::Doubled,
-    Kind::Deep,
-    Kind::Wide,
-    Kind::Quotes(Quoting::Error),
-    Kind::Pieces,
-    Kind::SlowWire,
-    Kind::DeadWire,
-    Kind::ResetWire,
-    Kind::BrokenWire,
-];
-
 /// The longest message that the machine's gateway takes from an upstream, in MiB.
 pub const MESSAGE_MAX_MIB: usize = 4;
 /// How much later than the deadline of its call a late answer comes.
@@ -227,13 +115,7 @@ impl Kind {
     /// Those that an upstream reached this way can have.
     #[must_use]
     pub fn of(way: Way) -> &'static [Kind] {
-        match way {
-            Way::Stdio => &ON_STDIO,
-            Way::Http => &ON_HTTP,
-            Way::Sse => &ON_SSE,
-            Way::WebSocket => &ON_WEBSOCKET,
-            Way::Unix | Way::Tcp => &ON_UNIX,
-        }
+        ways::kinds(way)
     }
 
     /// Whether it may cost calls of that upstream their answers; else each of them must come all the same.

@@ -34,7 +34,7 @@ enum How {
 pub(crate) async fn give_up(stage: &Stage, caller: usize, at: usize, seed: &mut Seed) -> Made {
     let how = match seed.below(100) {
         0..25 if stage.can_park(caller, at) => How::LeavesQuestion,
-        0..35 if stage.has_pages() => How::HangsUp,
+        0..35 if stage.callers[caller].client.is_http() => How::HangsUp,
         _ => How::Cancels,
     };
     let nonce = judge::nonce();
@@ -115,8 +115,8 @@ async fn one(
                 How::HangsUp => open.abandon(),
                 How::LeavesQuestion => {}
             }
-            // A host on stdio is told nothing of a call that it has cancelled.
-            open.settled(if stage.has_pages() { LOST_AFTER } else { Duration::ZERO }).await
+            // On a connection for all its client is told nothing of a call that it has cancelled.
+            open.settled(if client.is_http() { LOST_AFTER } else { Duration::ZERO }).await
         }
     };
     let ends: Vec<End> = answer.map(end).into_iter().collect();

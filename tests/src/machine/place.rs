@@ -111,7 +111,7 @@ impl Place {
     pub fn identity(&self) -> Vec<String> {
         match self.upstream.way() {
             Way::Stdio => self.read().pids.iter().map(ToString::to_string).collect(),
-            Way::Http => self.upstream.kept_sessions(),
+            Way::Http | Way::Secured => self.upstream.kept_sessions(),
             _ => Vec::new(),
         }
     }

@@ -6,6 +6,7 @@ use crate::cable::Cable;
 use crate::canary::{Canary, percent};
 use crate::frame::quote;
 use crate::gateway::Config;
+use crate::gateway::config::tls_of;
 use crate::machine::fault::MESSAGE_MAX_MIB;
 use crate::machine::place::Place;
 use crate::machine::stage::{Face, Log};
@@ -18,8 +19,12 @@ use crate::upstream::{Upstream, Way};
 /// How many upstreams there are that are reached by stdio and by Streamable HTTP, in turn.
 pub const UPSTREAMS: usize = 10;
 /// Those beside them, each reached another way.
-const OTHERS: [(Way, Revision); 3] =
-    [(Way::Sse, Revision::R2024_11_05), (Way::WebSocket, Revision::R2025_06_18), (Way::Unix, Revision::R2025_11_25)];
+const OTHERS: [(Way, Revision); 4] = [
+    (Way::Sse, Revision::R2024_11_05),
+    (Way::WebSocket, Revision::R2025_06_18),
+    (Way::Unix, Revision::R2025_11_25),
+    (Way::Secured, Revision::R2025_11_25),
+];
 /// How many upstreams there are in all.
 pub const ALL: usize = UPSTREAMS + OTHERS.len();
 /// How many of them are stateless.
@@ -127,7 +132,10 @@ pub(crate) fn configuration(
     if log == Log::Trace {
         config = config.section("[log]\nlevel = \"trace\"");
     }
-    if face == Face::Http {
+    if matches!(face, Face::Connections | Face::Every) {
+        config = config.with_socket();
+    }
+    if face != Face::Stdio {
         for name in [INNOCENT[0], INNOCENT[1], HOSTILE] {
             config = config.section(&format!("[[auth.tokens]]\nname = \"{name}\"\ntoken = {}", quote(&token(name))));
         }
@@ -142,6 +150,11 @@ pub(crate) fn configuration(
                 let url = place.upstream.url().replace(&place.upstream.address().to_string(), &at.to_string());
                 let transport = if place.upstream.way() == Way::Sse { "transport = \"sse\"\n" } else { "" };
                 config.section(&format!("[upstreams.{name}]\nurl = \"{url}\"\n{transport}{keys}"))
+            }
+            (Some(cable), Way::Secured) => {
+                let (name, at, keys) = (&place.upstream.name, cable.address, secrets.headers());
+                let tls = tls_of(&place.upstream);
+                config.section(&format!("[upstreams.{name}]\nurl = \"https://{at}/mcp\"\n{tls}\n{keys}"))
             }
             (Some(cable), _) => {
                 let (name, at, query) = (&place.upstream.name, cable.address, percent(&secrets.next(), true));

@@ -14,7 +14,6 @@ use crate::machine::setting::{self, ASKER, HERS, HOSTILE, INNOCENT, UPSTREAMS};
 use crate::machine::stage::Stage;
 use crate::revision::Revision;
 use crate::seed::Seed;
-use crate::upstream::Way;
 use crate::within::until;
 
 /// What is held.
@@ -222,7 +221,7 @@ pub(crate) async fn first(stage: &Stage) {
 /// may have ended, and which no siege may have opened yet. With it whatever is counted is comparable.
 pub(crate) async fn calls_each(stage: &Stage) {
     let Some(client) = client(stage).await else { return };
-    for place in stage.places.iter().filter(|place| place.upstream.way() == Way::Http) {
+    for place in stage.places.iter().filter(|place| place.upstream.way().is_http()) {
         let call = tool(&format!("{}__echo", place.upstream.name), &judge::arguments(&judge::nonce()));
         drop(client.start(call).await.settled(PATIENCE).await);
     }

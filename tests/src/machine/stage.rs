@@ -6,21 +6,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::cable::Cable;
 use crate::canary;
-use crate::client::{Client, Desk, Reach};
 use crate::gateway::{ADMIN_TOKEN, Gateway, StdioGateway};
 use crate::judge::history::{Census, History, Kept};
 use crate::log;
+use crate::machine::callers::{self, Caller, Callers};
 use crate::machine::guest::Guest;
 use crate::machine::place::Place;
 use crate::machine::setting::{self, ASKER, CEILING_KIB, INNOCENT};
 use crate::machine::{lines, look, siege};
 use crate::process;
-use crate::revision::Revision;
 use crate::scratch::{self, Scratch};
 use crate::seed::Seed;
-use crate::upstream::Way;
 use crate::within::{until_within, within_limit};
 
+pub use crate::machine::callers::{Face, Ids};
 pub use crate::machine::setting::{ALL, UPSTREAMS};
 
 /// Which client reaches the gateway over a cable.
@@ -29,26 +28,6 @@ pub const ON_WIRE: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Of so many looks at what is at rest, one begins with cut connections.
 const SEVER_EVERY: u32 = 12;
-
-/// How the clients reach the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
-    /// Four clients by Streamable HTTP, one of them over a slow wire.
-    Http,
-    /// One host by stdio.
-    Stdio,
-}
-
-/// What a client takes for ids.
-#[derive(Clone, Copy, Debug)]
-pub enum Ids {
-    /// This one, for each of its calls.
-    Always(&'static str),
-    /// Texts that count.
-    Texts,
-    /// Numbers that count, below zero and beyond what a float holds.
-    Numbers,
-}
 
 /// What the gateway writes of what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,19 +38,9 @@ pub enum Log {
     Trace,
 }
 
-/// One that calls.
-pub struct Caller {
-    /// For whom.
-    pub principal: &'static str,
-    /// The client.
-    pub client: Client,
-    /// What it takes for ids.
-    pub ids: Ids,
-}
-
 /// All of it.
 pub struct Stage {
-    /// The upstreams, `u0` to `u12`.
+    /// The upstreams, `u0` to `u13`.
     pub places: Vec<Place>,
     /// The clients.
     pub callers: Vec<Caller>,
@@ -100,42 +69,7 @@ impl Stage {
         }
         let (scratch, hers) = (Scratch::new(), setting::hers(seed).await);
         let config = setting::configuration(face, &places, &hers, (deadline, log), &scratch);
-        let (mut gateway, mut host, mut cable) = (None, None, None);
-        let mut callers = Vec::new();
-        match face {
-            Face::Http => {
-                let serving = Gateway::serve(&config).await;
-                let wire = Cable::to(address(&serving.url), seed.part("client")).await;
-                let over_wire = Reach::Url(format!("http://{}/mcp", wire.address));
-                wire.carry(crate::cable::Carries::InPieces);
-                let [ann, bob] = INNOCENT;
-                let lanes = [
-                    (ann, serving.reach(), Revision::MODERN, Ids::Always("1")),
-                    (bob, serving.reach(), Revision::R2025_11_25, Ids::Texts),
-                    (ann, over_wire, Revision::R2025_06_18, Ids::Always("\"1\"")),
-                    (bob, serving.reach(), Revision::R2025_03_26, Ids::Numbers),
-                ];
-                for (principal, reach, revision, ids) in lanes {
-                    let mut client = Client::open_with(&reach, revision, Desk::closed().unjudging()).await;
-                    // Over the wire too it is the gateway that is asked for.
-                    client.http().always("host", &address(&serving.url).to_string());
-                    client.http().always("authorization", &setting::bearer(principal));
-                    if !revision.is_modern() {
-                        client.greet().await;
-                    }
-                    callers.push(Caller { principal, client, ids });
-                }
-                (gateway, cable) = (Some(serving), Some(wire));
-            }
-            Face::Stdio => {
-                let prepared = StdioGateway::prepare(&config);
-                let desk = Desk::closed().unjudging();
-                let client = Client::connect_with(&prepared.reach(), Revision::R2025_11_25, desk).await;
-                client.stdio().keep_lines();
-                callers.push(Caller { principal: "host", client, ids: Ids::Texts });
-                host = Some(prepared);
-            }
-        }
+        let Callers { gateway, host, cable, callers } = callers::come(face, &config, seed).await;
         let stage = Stage {
             places,
             callers,
@@ -284,12 +218,12 @@ impl Stage {
         for number in 0_u32.. {
             // Now and then: what is kept open for good is opened anew each time, which takes a moment.
             if number % SEVER_EVERY == 0 {
-                let places = self.places.iter().filter(|place| place.upstream.way() == Way::Http);
+                let places = self.places.iter().filter(|place| place.upstream.way().is_http());
                 for place in places.chain([&self.hers]) {
                     place.cable.iter().for_each(Cable::sever);
                 }
             }
-            for caller in self.callers.iter().filter(|_| self.has_pages()) {
+            for caller in self.callers.iter().filter(|caller| caller.client.is_http()) {
                 caller.client.http().rest();
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
@@ -388,7 +322,7 @@ fn is_detail(line: &str) -> bool {
     matches!(log::level(line), Some("DEBUG" | "TRACE"))
 }
 
-fn address(url: &str) -> std::net::SocketAddr {
+pub(super) fn address(url: &str) -> std::net::SocketAddr {
     let rest = url.trim_start_matches("http://");
     rest.split('/').next().and_then(|address| address.parse().ok()).expect("a loopback address")
 }

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Uri};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::{Notify, mpsc};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Authority;
@@ -146,6 +148,28 @@ impl Host {
 pub async fn open(host: Arc<Host>, socket: &Path, stop: CancellationToken) -> SocketAddr {
     let ends = stop.clone();
     listener::open(socket, true, stop, move |stream| connection(host.clone(), stream, ends.clone())).await
+}
+
+/// The same behind TLS, for HTTP/2.
+pub(crate) async fn open_secured(
+    host: Arc<Host>,
+    socket: &Path,
+    stop: CancellationToken,
+    acceptor: TlsAcceptor,
+) -> SocketAddr {
+    let ends = stop.clone();
+    let serve = move |stream| secured(host.clone(), stream, acceptor.clone(), ends.clone());
+    listener::open(socket, true, stop, serve).await
+}
+
+async fn secured(host: Arc<Host>, stream: Box<dyn Duplex>, acceptor: TlsAcceptor, stop: CancellationToken) {
+    let serves = async {
+        let Ok(stream) = acceptor.accept(stream).await else { return };
+        let service = service_fn(|request| serve(host.clone(), request));
+        // A connection that breaks is the peer's affair.
+        let _ended = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    };
+    tokio::select! { () = serves => {}, () = stop.cancelled() => {} }
 }
 
 async fn connection(host: Arc<Host>, stream: Box<dyn Duplex>, stop: CancellationToken) {

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::manner::Manner;
-use crate::https::tls::{Authority, Credentials, offering};
+use trunkline_tests::certificates::{Authority, Credentials, offering};
 
 /// What is sent.
 pub(crate) type Body = BoxBody<Bytes, hyper::Error>;

@@ -18,7 +18,7 @@ use trunkline_tests::within::{all, within_limit};
 
 use super::GREETING;
 use crate::face_tls::Files;
-use crate::https::tls::Authority;
+use trunkline_tests::certificates::Authority;
 
 /// How long such a program may take on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -13,7 +13,7 @@ use trunkline_tests::within::within;
 
 use super::bridge;
 use super::manner::Manner;
-use crate::https::tls::Authority;
+use trunkline_tests::certificates::Authority;
 
 /// A gateway before an upstream that behaves in some manner.
 struct Stage {

@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The callers; the one over the slow wire would hide what is looked for.
 const CALLERS: [usize; 3] = [0, 1, 3];
 /// How upstreams are reached in which faults are put.
-const WAYS: [Way; 5] = [Way::Stdio, Way::Http, Way::Sse, Way::WebSocket, Way::Unix];
+const WAYS: [Way; 6] = [Way::Stdio, Way::Http, Way::Secured, Way::Sse, Way::WebSocket, Way::Unix];
 /// How long a measurement may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The least that counts as slower.

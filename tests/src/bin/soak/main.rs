@@ -136,7 +136,7 @@ fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
 }
 
 async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
-    let stage = Stage::set(Face::Http, Some(DEADLINE), wish.log, seed).await;
+    let stage = Stage::set(Face::Every, Some(DEADLINE), wish.log, seed).await;
     let (mut plan, mut calls) = (Plan::new(seed), seed.part("round"));
     let uneven = if wish.length < SHORT { UNEVEN_KIB } else { 0 };
     let mut report = Report::new(number, wish.terms(uneven), stage.canaries());

@@ -12,20 +12,27 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use trunkline_tests::tape::Tape;
+
+use crate::tape::Tape;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Who signs certificates.
-pub(crate) struct Authority {
+pub struct Authority {
     /// Its own certificate, for a file of roots.
-    pub(crate) pem: String,
+    pub pem: String,
     issuer: Issuer<'static, KeyPair>,
+}
+
+impl Default for Authority {
+    fn default() -> Authority {
+        Authority::new()
+    }
 }
 
 impl Authority {
     /// A new one, that nobody knows yet.
-    pub(crate) fn new() -> Authority {
+    pub fn new() -> Authority {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(Vec::new()).expect("no names are fine names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -38,7 +45,7 @@ impl Authority {
     }
 
     /// A certificate for a host name or address, good until the first day of a year.
-    pub(crate) fn certify(&self, name: &str, until: i32) -> Credentials {
+    pub fn certify(&self, name: &str, until: i32) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_after = rcgen::date_time_ymd(until, 1, 1);
@@ -49,7 +56,7 @@ impl Authority {
 
 impl Authority {
     /// A certificate for a client of this name.
-    pub(crate) fn certify_client(&self, name: &str) -> Credentials {
+    pub fn certify_client(&self, name: &str) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(Vec::new()).expect("no names are fine names");
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -61,19 +68,19 @@ impl Authority {
 }
 
 /// A certificate and its key.
-pub(crate) struct Credentials {
+pub struct Credentials {
     certificate: Certificate,
     key: KeyPair,
 }
 
 impl Credentials {
     /// Both in PEM form.
-    pub(crate) fn pem(&self) -> (String, String) {
+    pub fn pem(&self) -> (String, String) {
         (self.certificate.pem(), self.key.serialize_pem())
     }
 
     /// A certificate that only vouches for itself.
-    pub(crate) fn self_signed(name: &str) -> Credentials {
+    pub fn self_signed(name: &str) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -83,7 +90,7 @@ impl Credentials {
 
 /// What came of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Visit {
+pub enum Visit {
     /// The handshake did not end well.
     Refused,
     /// So many bytes of a request were read from it.
@@ -91,12 +98,12 @@ pub(crate) enum Visit {
 }
 
 /// A door that speaks TLS and hands the rest on to `inner`; each connection leaves something on the tape.
-pub(crate) async fn door(credentials: Credentials, inner: SocketAddr) -> (SocketAddr, Arc<Tape<Visit>>) {
+pub async fn door(credentials: Credentials, inner: SocketAddr) -> (SocketAddr, Arc<Tape<Visit>>) {
     door_asking(credentials, None, inner).await
 }
 
 /// How TLS is spoken with these, for these protocols.
-pub(crate) fn offering(credentials: &Credentials, protocols: &[&[u8]]) -> TlsAcceptor {
+pub fn offering(credentials: &Credentials, protocols: &[&[u8]]) -> TlsAcceptor {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(credentials.key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -110,7 +117,7 @@ pub(crate) fn offering(credentials: &Credentials, protocols: &[&[u8]]) -> TlsAcc
 }
 
 /// The same; a client must show a certificate of that authority.
-pub(crate) async fn door_asking(
+pub async fn door_asking(
     credentials: Credentials,
     asks: Option<&Authority>,
     inner: SocketAddr,
