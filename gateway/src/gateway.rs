@@ -34,6 +34,7 @@ use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
 use crate::policy::limits::Limits;
+use crate::policy::redact::Redact;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
@@ -102,6 +103,7 @@ pub struct Gateway {
     calls: Calls,
     /// What each client may have.
     limits: Limits,
+    redact: Redact,
     router: Arc<Router>,
     /// The face of clients over HTTP, once it is there.
     face: Arc<OnceLock<McpService>>,
@@ -154,8 +156,9 @@ impl Gateway {
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
-        let limits = Limits::new(&config.limits);
-        let handler = match (chain(router.clone(), (observe, limits.clone()), &levels.router), mode) {
+        let (limits, redact) = (Limits::new(&config.limits), Redact::new(&config.redact));
+        let layers = (observe, limits.clone(), redact.clone());
+        let handler = match (chain(router.clone(), layers, &levels.router), mode) {
             (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
@@ -165,6 +168,7 @@ impl Gateway {
             handler,
             calls,
             limits,
+            redact,
             router,
             face,
             config,
@@ -200,7 +204,7 @@ impl Gateway {
     /// The configuration is read anew by this on a signal, an order, or when its files change.
     #[must_use]
     pub fn reloaded_by(mut self, read: Read) -> Self {
-        let heed = (self.leaving.clone(), self.manager.clone(), self.limits.clone());
+        let heed = (self.leaving.clone(), self.manager.clone(), self.limits.clone(), self.redact.clone());
         self.reloader = Some(Reloader::new(read, self.config.clone(), self.upstreams.clone(), heed));
         self
     }
@@ -376,12 +380,14 @@ pub fn budget(config: &Config) -> Budget {
 }
 
 /// The one visible chain, from the outside in.
-fn chain(router: impl Handle, (observe, limits): (Observe, Limits), tasks: &Tasks) -> Handler {
+fn chain(router: impl Handle, (observe, limits, redact): (Observe, Limits, Redact), tasks: &Tasks) -> Handler {
     let chain = tower::ServiceBuilder::new()
         // Outermost, so that it sees whatever becomes of a call.
         .layer(observe)
         // Before anything is done for a call that is one too many.
         .layer(limits)
+        // Within them, so that what is refused is not looked at.
+        .layer(redact)
         // The far timers of each call wake nobody.
         .layer(TimerKeepAlive::new(tasks))
         .service(router);

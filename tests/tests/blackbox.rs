@@ -63,6 +63,7 @@ mod probing;
 mod progress;
 mod proxies;
 mod rates;
+mod redaction;
 mod reload;
 mod revived;
 mod rights;

@@ -20,6 +20,8 @@ pub struct Config {
     pub traces: Option<(telemetry::config::Traces, upstream::config::Remote)>,
     /// `[auth]`: who may call.
     pub auth: policy::config::Auth,
+    /// `[redact]`: what is taken out of texts.
+    pub redact: policy::config::Redaction,
     /// `[limits]`: how much one client may have.
     pub limits: policy::config::Limits,
     /// `[naming]`: how many names become one set.

@@ -181,6 +181,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         metrics: settings::metrics(root.table("metrics")),
         traces: sections::traces(root.table("traces")),
         auth: sections::auth(root.table("auth")),
+        redact: settings::redact(root.table("redact")),
         limits: sections::limits(root.table("limits")),
         naming: settings::naming(root.table("naming")),
         catalog,

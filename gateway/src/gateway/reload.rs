@@ -13,6 +13,7 @@ use crate::config::{Config, Loaded, source};
 use crate::downstream::listen::Leaving;
 use crate::metrics;
 use crate::policy::limits::Limits;
+use crate::policy::redact::Redact;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
@@ -71,6 +72,7 @@ pub(super) struct Reloader {
     doors: OnceLock<Kept>,
     manager: ServiceManager,
     limits: Limits,
+    redact: Redact,
     /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
     /// Held while the files are read.
@@ -82,7 +84,7 @@ impl Reloader {
         read: Read,
         config: Config,
         upstreams: Arc<Upstreams>,
-        (leaving, manager, limits): (Leaving, ServiceManager, Limits),
+        (leaving, manager, limits, redact): (Leaving, ServiceManager, Limits, Redact),
     ) -> Arc<Self> {
         metrics::reloaded(None);
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
@@ -103,6 +105,7 @@ impl Reloader {
             doors,
             manager,
             limits,
+            redact,
             reading,
         })
     }
@@ -272,6 +275,7 @@ impl Reloader {
         }
         logging::set_level(&now.log);
         self.limits.set(&now.limits);
+        self.redact.set(&now.redact);
         self.reloads.absent(&now.disabled, &now.left_out);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }

@@ -18,6 +18,7 @@ const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
 const PRINCIPALS: &str = "trunkline_principal_calls_total";
 const TOOLS: &str = "trunkline_tool_calls_total";
 const LIMITED: &str = "trunkline_series_limited";
+const REDACTIONS: &str = "trunkline_redactions_total";
 const SPANS: &str = "trunkline_trace_spans_total";
 const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds";
 const CLIENT_OPERATION: &str = "mcp_client_operation_duration_seconds";
@@ -37,6 +38,7 @@ const TOOLS_MAX: usize = 1000;
 
 /// Says what each of these metrics means, and has those begin at 0 whose labels are known.
 pub(super) fn describe() {
+    describe_counter!(REDACTIONS, "Secrets taken out of texts, of calls and of results");
     describe_counter!(HTTP, "Answers over HTTP, by face and status");
     describe_counter!(AUTH, "Requests that were to bear a token, by outcome");
     describe_counter!(HANDSHAKES_FAILED, "TLS handshakes of clients that failed, by reason");
@@ -62,6 +64,11 @@ pub(super) fn describe() {
     ["sent", "dropped"].iter().for_each(|outcome| spans(outcome).increment(0));
     AUTH_OUTCOMES.iter().for_each(|outcome| auth(outcome).increment(0));
     ["principal", "tool"].iter().for_each(|kind| gauge!(LIMITED, "kind" => *kind).increment(0.0));
+}
+
+/// Secrets that were taken out of texts, of a `call` or of a `result`.
+pub fn redactions(upstream: Arc<str>, of: &'static str) -> Counter {
+    counter!(REDACTIONS, "upstream" => upstream, "of" => of)
 }
 
 /// How long calls waited before they were sent to an upstream; those that were sent at once are not among them.

@@ -4,10 +4,13 @@
 pub(crate) mod moment;
 // Tokens that clients present: made of chance, and one that the gateway makes for itself.
 pub(crate) mod client_token;
+// What is a secret by its form.
+pub(crate) mod redaction;
 
 use crate::call::caller::Principal;
 pub use crate::call::caller::rights::Role;
 pub use crate::call::share::Rate;
+pub use redaction::Redaction;
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -6,6 +6,8 @@ pub mod authenticate;
 pub mod certified;
 // How much one client may have: calls in a time, calls at once, bytes.
 pub mod limits;
+// Secrets in texts, taken out where that is configured.
+pub mod redact;
 // What each principal may see, kept up to date.
 mod rights;
 // Who may call: checked values, made from the files by `config`.

@@ -64,6 +64,9 @@ pub trait Guard: Send + Sync {
     /// The call has ended.
     fn done(&mut self, ending: &Ending<'_>);
 
+    /// What comes back may be written anew, before anybody is told of it.
+    fn edit(&mut self, _step: &mut Step, _owner: Option<&Arc<str>>) {}
+
     /// Nobody waits for the answer at the moment.
     fn abandoned(&mut self, _call: &Arc<Abandoned>) {}
 }
@@ -163,7 +166,7 @@ impl Reply {
     /// The next step.
     pub fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         let (mut upstream_time, mut queue_time) = (Duration::ZERO, Duration::ZERO);
-        let step = match &mut self.source {
+        let mut step = match &mut self.source {
             Inner::Live(source) => {
                 let step = std::task::ready!(source.as_mut().poll_step(cx));
                 self.revision = source.revision();
@@ -184,6 +187,7 @@ impl Reply {
                 return Poll::Ready(Step::Done(Refusal::new(Reason::Internal, "the reply has ended").into()));
             }
         };
+        self.guards.iter_mut().for_each(|guard| guard.edit(&mut step, self.owner.as_ref()));
         if let Step::Done(outcome) = &step {
             self.source = Inner::Ended;
             let ending = Ending { outcome, owner: self.owner.as_ref(), upstream_time, queue_time };

@@ -8,6 +8,8 @@ use tracing_subscriber::EnvFilter;
 
 use super::listeners::{address, checked, host, listeners, origin};
 use crate::downstream::config::{Config as Server, Network, PublicUrl, Questions, Session, SigningKey};
+use crate::policy::config::Redaction;
+use crate::policy::config::redaction::wrong;
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
@@ -146,6 +148,21 @@ pub(crate) fn log(mut section: Section<'_>) -> Log {
     };
     section.end("[log]");
     log
+}
+
+/// `[redact]`.
+pub(crate) fn redact(mut section: Section<'_>) -> Redaction {
+    let redaction = Redaction {
+        keys: section.flag("keys").unwrap_or_default(),
+        patterns: section.list("patterns", "[\"ACME-[0-9]{6}\"]").unwrap_or_default(),
+    };
+    match wrong(&redaction.patterns) {
+        Some((Some(index), why)) => section.wrong_item("patterns", index, &why),
+        Some((None, why)) => section.wrong("patterns", &why),
+        None => {}
+    }
+    section.end("[redact]");
+    redaction
 }
 
 /// `[audit]`.

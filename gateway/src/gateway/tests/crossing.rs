@@ -5,6 +5,7 @@ use crate::downstream::{config::Config as FaceConfig, stdio};
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::policy::limits::Limits;
+use crate::policy::redact::Redact;
 use crate::protocol::capabilities::Supports;
 use crate::protocol::frame::message::Frame;
 use crate::protocol::json;
@@ -106,7 +107,8 @@ impl World {
         };
         let owner: Arc<dyn Owner> = Arc::new(rig.upstream());
         let router = Router::start(vec![owner], terms, Listeners::default(), &rig.tasks);
-        let handler = chain(router, (Observe::default(), Limits::new(&Default::default())), &rig.tasks);
+        let (limits, redact) = (Limits::new(&Default::default()), Redact::new(&Default::default()));
+        let handler = chain(router, (Observe::default(), limits, redact), &rig.tasks);
         let (stdin, theirs) = tokio::io::duplex(1 << 16);
         let (ours, stdout) = tokio::io::duplex(1 << 16);
         let (end, ended) = oneshot::channel();
