@@ -61,6 +61,8 @@ struct State {
     /// The browser is sent back with an error in place of a code, and with this description of it.
     denies: Option<String>,
     refusal: Option<u16>,
+    /// What comes of a code that was given out for another device, once somebody has seen it: a token, or this error.
+    entered: Option<Result<(), &'static str>>,
 }
 
 impl Identity {
@@ -109,6 +111,16 @@ impl Identity {
     /// Whoever is asked to log in is refused, in these words.
     pub fn denies(&self, description: &str) {
         self.state().denies = Some(description.to_owned());
+    }
+
+    /// Says that a person can log in on another device.
+    pub fn offers_devices(&self) {
+        self.says("device_authorization_endpoint", json!(format!("{}/device", self.url)));
+    }
+
+    /// The person has entered the code, or was refused so.
+    pub fn enters(&self, what: Result<(), &'static str>) {
+        self.state().entered = Some(what);
     }
 
     /// Says that tokens can be revoked at it.
@@ -219,6 +231,13 @@ impl Identity {
                 return invalid;
             }
             state.scopes = scopes;
+        } else if fields["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code" {
+            match state.entered {
+                _ if fields["device_code"] != "canary-device" => return invalid,
+                None => return (400, json!({ "error": "authorization_pending" })),
+                Some(Err(error)) => return (400, json!({ "error": error })),
+                Some(Ok(())) => {}
+            }
         } else {
             let shown = &fields["refresh_token"];
             let is_good = state.refresh.as_ref() == Some(shown);
@@ -292,6 +311,12 @@ async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<R
     let (status, text, location) = match &*what {
         "GET /.well-known/oauth-authorization-server" => (200, identity.metadata().to_string(), None),
         "POST /register" => (201, json!({ "client_id": "registered-1" }).to_string(), None),
+        "POST /device" => {
+            identity.state().scopes = held.get("scope").cloned().unwrap_or_default();
+            let page = format!("{}/activate", identity.url);
+            let given = json!({ "device_code": "canary-device", "user_code": "WDJB-MJHT", "verification_uri": page, "expires_in": 600, "interval": 1 });
+            (200, given.to_string(), None)
+        }
         "GET /authorize" => (302, String::new(), Some(identity.authorize(&held))),
         "POST /token" => {
             let (status, given) = identity.token(&held);

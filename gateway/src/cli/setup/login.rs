@@ -35,7 +35,8 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
         let (paste, pasted) = mpsc::channel(1);
-        let done = log_in(to, &tasks, pasted, |page| show(login, name, page, &paste)).await;
+        let seat = (has_browser(login), pasted);
+        let done = log_in(to, &tasks, seat, |page| show(login, name, page, &paste)).await;
         done.map_err(|why| anyhow!("cannot log in to `{name}`: {}", printable(&why.full())))
     })?;
     let LoggedIn { issuer, scopes, lasts, is_refreshed } = done;
@@ -96,10 +97,16 @@ fn takes_lines(found: Sender<String>) {
     let _started = std::thread::Builder::new().name("pasted".into()).spawn(read);
 }
 
+/// Whether a browser opens here: where somebody sits at a terminal with a screen, and wants one.
+fn has_browser(login: &setup::Login) -> bool {
+    !login.no_browser && std::io::stderr().is_terminal() && browser::is_there()
+}
+
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
 fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
-    let (url, elsewhere) = match page {
-        Page::At { url, elsewhere } => (url, elsewhere),
+    let (url, elsewhere, code) = match page {
+        Page::At { url, elsewhere } => (url, elsewhere, None),
+        Page::Code { url, elsewhere, code } => (url, elsewhere, Some(code)),
         Page::Asking(who) => return note(&format!("waiting for {}", printable(who))),
         Page::NotPasted(why) => {
             return note(&format!("that is not the address that the browser was sent back to: {why}"));
@@ -111,8 +118,12 @@ fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
             "the page to log in at is on {page}, and its code goes to {issuer}: follow the link only if you trust {issuer} with a login at {page}"
         ));
     }
-    let is_person = std::io::stderr().is_terminal() && browser::is_there();
-    let may_open = is_person && !login.no_browser && elsewhere.is_none();
+    if let Some(code) = code {
+        let code = printable(code);
+        note(&format!("to log in to `{name}`, open this page on any device, and enter the code {code} there:"));
+        return note(&printable(url));
+    }
+    let may_open = has_browser(login) && elsewhere.is_none();
     match may_open.then(|| browser::opens(FILE, url, SECONDS)) {
         Some(Ok(())) => note(&format!(
             "opening the browser to log in to `{name}`; if nothing opens, follow this link on this machine, or run it with --no-browser:"

@@ -61,10 +61,13 @@ pub(super) async fn client(
         Entry::Registration(place) => *place,
     };
     let method = method(server);
+    let mut grants = vec!["authorization_code", "refresh_token"];
+    grants
+        .extend(server.device_authorization_endpoint.as_ref().map(|_| "urn:ietf:params:oauth:grant-type:device_code"));
     let wanted = json!({
         "client_name": "Trunkline",
         "redirect_uris": [redirect],
-        "grant_types": ["authorization_code", "refresh_token"],
+        "grant_types": grants,
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
         "application_type": "native",

@@ -80,7 +80,8 @@ impl Endpoint<'_> {
         self.answered(Box::pin(request.request_async(&post)), shown).await
     }
 
-    fn client(&self) -> Result<Asked, Cause> {
+    /// The client, as what asks there.
+    pub(super) fn client(&self) -> Result<Asked, Cause> {
         let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unavailable("the token end point is no URL"))?;
         let kind = if self.client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
         let client = BasicClient::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
@@ -90,7 +91,8 @@ impl Endpoint<'_> {
         })
     }
 
-    fn post(&self) -> Result<impl Fn(HttpRequest) -> Posting + Sync + use<>, Refused> {
+    /// What posts there.
+    pub(super) fn post(&self) -> Result<impl Fn(HttpRequest) -> Posting + Sync + use<>, Refused> {
         let way = (to(self.login, "the token end point", self.url).map_err(now)?, self.tasks.clone());
         Ok(move |request| -> Posting {
             let (place, tasks) = way.clone();
@@ -102,6 +104,11 @@ impl Endpoint<'_> {
         let late = || now(unavailable("the token end point gave none within 10 s"));
         let answer =
             within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| self.refused(&why, shown))?;
+        self.given(&answer)
+    }
+
+    /// What stands in an answer, where it can be kept and shown.
+    pub(super) fn given(&self, answer: &BasicTokenResponse) -> Result<Given, Refused> {
         if *answer.token_type() != BasicTokenType::Bearer {
             let said = "the token end point gives tokens of another type than Bearer";
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
@@ -148,7 +155,7 @@ impl Endpoint<'_> {
 }
 
 /// A client that knows where tokens are given.
-type Asked = BasicClient<
+pub(super) type Asked = BasicClient<
     oauth2::EndpointNotSet,
     oauth2::EndpointNotSet,
     oauth2::EndpointNotSet,
@@ -156,7 +163,7 @@ type Asked = BasicClient<
     oauth2::EndpointSet,
 >;
 
-fn now(why: Cause) -> Refused {
+pub(super) fn now(why: Cause) -> Refused {
     Refused::Now(why.into())
 }
 

@@ -1,5 +1,8 @@
 //! A login, from the first question to the kept tokens.
 
+// A login on another device (RFC 8628).
+mod device;
+
 use super::callback::Callback;
 use super::client::{Entry, client, entry};
 use super::grant::{Endpoint, Given, Refused};
@@ -16,6 +19,7 @@ use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::once::ANSWER_MAX;
 use crate::upstream::transport::http::credentials::token::Unissued;
+use device::DeviceLogin;
 use oauth2::basic::BasicClient;
 use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
 use std::sync::{Mutex, PoisonError};
@@ -39,18 +43,27 @@ pub enum Page {
         /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
         elsewhere: Option<(String, String)>,
     },
+    /// The page, on any device, where this code is to be entered.
+    Code {
+        /// Where it is.
+        url: String,
+        /// The code.
+        code: String,
+        /// As in [`Page::At`].
+        elsewhere: Option<(String, String)>,
+    },
     /// What was pasted is not the address that the browser was sent back to: what is wrong with it.
     NotPasted(&'static str),
     /// There is none yet: who is being asked for it.
     Asking(String),
 }
 
-/// Has a person log in to an upstream: `show` brings the page to the person, who may paste the address that the browser is sent back to. What
-/// was kept before stays until the new login is there.
+/// Has a person log in to an upstream: `show` brings the page to the person, who may paste the address that the browser is sent back to. Where
+/// no browser opens a code for another device is asked for first. What was kept before stays until the new login is there.
 pub async fn log_in(
     login: &Login,
     tasks: &Tasks,
-    pasted: Receiver<String>,
+    (has_browser, pasted): (bool, Receiver<String>),
     show: impl Fn(&Page) + Send + Sync,
 ) -> Result<LoggedIn, Cause> {
     let store = Store::of(login)?;
@@ -59,21 +72,29 @@ pub async fn log_in(
     private::off_the_workers(|| store.is_writable())?;
     let (resource, server, entry) = discovered(login, tasks, &show).await?;
     let callback = Callback::open().await?;
-    let redirect = callback.url();
-    let (client, is_registered) = client(entry, &server, &redirect, tasks).await?;
+    let (client, is_registered) = client(entry, &server, &callback.url(), tasks).await?;
     let scopes = scopes(&resource, &server, private::off_the_workers(|| store.read()).ok().flatten());
     let secrets = mask::Learned::new();
     client.secret.iter().for_each(|secret| secrets.note(secret));
-    let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
-    let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
-    let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
-    show(&Page::At { url, elsewhere: elsewhere(&server) });
-    let brought = callback.brought(state.secret(), pasted, |why| show(&Page::NotPasted(why)), tasks).await?;
-    let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
-    secrets.note(&code);
     let (url, audience) = (&*server.token_endpoint, &*resource.audience);
     let endpoint = Endpoint { login, url, client: &client, is_registered, audience, tasks };
-    let given = endpoint.for_code(&code, proof, &redirect).await.map_err(|why| match why {
+    let begun = match (&server.device_authorization_endpoint, has_browser) {
+        // Where no code is given the browser of another machine does.
+        (Some(at), false) => DeviceLogin::begin(&endpoint, at, &scopes).await.ok(),
+        _ => None,
+    };
+    let given = match begun {
+        Some(device) => {
+            let (url, code) = (device.page().to_owned(), device.code().to_owned());
+            show(&Page::Code { elsewhere: elsewhere(&server, &url), url, code });
+            device.given(&endpoint).await
+        }
+        None => {
+            let asked = (&server, &resource, &*scopes);
+            by_browser(&endpoint, asked, (callback, pasted), &secrets, &show).await?
+        }
+    };
+    let given = given.map_err(|why| match why {
         Refused::Over(why) | Refused::Now(Unissued { why, .. }) => {
             Cause::new(why.code(), "no access token: ").then(&why)
         }
@@ -85,6 +106,25 @@ pub async fn log_in(
     private::off_the_workers(|| store.write(&record))
         .map_err(|error| store.unusable("the login cannot be kept", &error.to_string()))?;
     Ok(said)
+}
+
+/// What is given for the code that a browser brings back.
+async fn by_browser(
+    endpoint: &Endpoint<'_>,
+    (server, resource, scopes): (&Server, &Resource, &[String]),
+    (callback, pasted): (Callback, Receiver<String>),
+    secrets: &mask::Learned,
+    show: &(impl Fn(&Page) + Send + Sync),
+) -> Result<Result<Given, Refused>, Cause> {
+    let redirect = callback.url();
+    let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
+    let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
+    let (url, state) = page((server, endpoint.client), resource, scopes, challenge, &redirect)?;
+    show(&Page::At { url, elsewhere: elsewhere(server, &server.authorization_endpoint) });
+    let brought = callback.brought(state.secret(), pasted, |why| show(&Page::NotPasted(why)), endpoint.tasks).await?;
+    let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
+    secrets.note(&code);
+    Ok(endpoint.for_code(&code, proof, &redirect).await)
 }
 
 /// What a person logs in to, where, and how the gateway becomes a client there: all that is asked before anybody is shown a page.
@@ -146,10 +186,10 @@ async fn first_that_will_do(
     Err(failed.unwrap_or_else(|| unavailable("the upstream names no authorization server")))
 }
 
-/// The origins of the page and of the authorization server, where they differ.
-fn elsewhere(server: &Server) -> Option<(String, String)> {
+/// The origins of a page and of the authorization server, where they differ.
+fn elsewhere(server: &Server, page: &str) -> Option<(String, String)> {
     let origin = |url: &str| url.parse().ok().and_then(|url: http::Uri| Origin::of(&url));
-    let (page, issuer) = (origin(&server.authorization_endpoint)?, origin(&server.issuer)?);
+    let (page, issuer) = (origin(page)?, origin(&server.issuer)?);
     (page != issuer).then(|| (page.to_string(), issuer.to_string()))
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Server {
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
     pub(super) revocation_endpoint: Option<String>,
+    /// Where a login on another device begins (RFC 8628).
+    pub(super) device_authorization_endpoint: Option<String>,
     pub(super) scopes_supported: Vec<String>,
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     pub(super) client_id_metadata_document_supported: bool,
