@@ -6,12 +6,22 @@ use ::metrics::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+// Values of labels that several metrics have.
+mod labels;
 // What comes and goes at the edges: answers over HTTP, credentials, bytes, calls by principal.
 pub mod edges;
 // What is looked up when the metrics are read, so that a call costs nothing for it.
 pub mod sampled;
 // What this process and the children take of the system.
 pub mod resources;
+// The way to an upstream: attempts, retries, breakers, tokens, notifications.
+pub mod legs;
+// The lists of upstreams: reads, sizes, what nobody sees.
+pub mod catalog;
+// Clients: connections, sessions, programs.
+pub mod clients;
+// Which configuration is in force, and since when.
+pub mod configuration;
 
 const REQUESTS: &str = "trunkline_requests_total";
 const DURATION: &str = "trunkline_request_duration_seconds";
@@ -45,9 +55,9 @@ const NOT_PUT: &str = "trunkline_questions_not_put_total";
 const ITEMS: &str = "trunkline_catalog_items";
 const REFUSED: &str = "trunkline_refused_total";
 const STALLS: &str = "trunkline_worker_stalls_total";
-const RELOADS: &str = "trunkline_config_reloads_total";
-const RELOADED: &str = "trunkline_config_last_reload_successful";
 const BUILD: &str = "trunkline_build_info";
+
+pub use labels::OUTCOMES;
 
 /// The target of log events that are lines of a child's stderr, at level info.
 pub const CHILD_STDERR: &str = "child_stderr";
@@ -114,13 +124,15 @@ pub fn describe() {
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
     describe_counter!(REFUSED, "Refusals of clients, by the limit that was reached");
     describe_counter!(STALLS, "Worker stalls: one task ran for longer than a second");
-    describe_counter!(RELOADS, "Reads of the configuration after the start, by outcome");
-    describe_gauge!(RELOADED, "1 while the configuration of the files is in force; 0 once it was refused");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     sampled::describe();
     resources::describe();
     edges::describe();
+    legs::describe();
+    catalog::describe();
+    clients::describe();
+    configuration::describe();
     begin();
 }
 
@@ -167,20 +179,6 @@ pub struct Route {
     pub duration: Histogram,
 }
 
-/// How a request can end, as the `outcome` label says it. `upstream_unavailable` and `busy`: nothing was sent; `outcome_unknown`: it
-/// was sent and has no answer; `bad_answer`: the answer breaks the protocol.
-pub const OUTCOMES: [&str; 9] = [
-    "ok",
-    "tool_error",
-    "rpc_error",
-    "timeout",
-    "cancelled",
-    "upstream_unavailable",
-    "busy",
-    "bad_answer",
-    "outcome_unknown",
-];
-
 /// The handles of a method and the upstream that owns the call.
 pub fn route(method: &'static str, upstream: &Arc<str>) -> Route {
     let upstream = upstream.to_string();
@@ -223,6 +221,8 @@ pub struct Upstream {
     pub waiting: Histogram,
     /// What comes from it and goes to it.
     pub bytes: edges::Bytes,
+    /// The requests that are sent to it.
+    pub attempts: Arc<legs::Attempts>,
 }
 
 /// The handles of an upstream.
@@ -242,6 +242,7 @@ pub fn upstream(name: &str) -> Upstream {
         stderr: counter!(STDERR, "upstream" => label()),
         waiting: histogram!(WAITING, "upstream" => label()),
         bytes: edges::of_upstream(name),
+        attempts: Arc::new(legs::Attempts::new(name)),
     }
 }
 
@@ -252,6 +253,8 @@ pub fn first_seen(upstream: &str) {
     for reason in RESTART_REASONS {
         counter!(RESTARTS, "upstream" => label(), "reason" => reason).increment(0);
     }
+    legs::first_seen(upstream);
+    catalog::first_seen(upstream);
     for kind in QUESTION_KINDS {
         for outcome in QUESTION_OUTCOMES {
             counter!(QUESTIONS, "upstream" => label(), "kind" => kind, "outcome" => outcome).increment(0);
@@ -369,14 +372,6 @@ pub fn not_put(reason: &'static str) -> Counter {
 /// `questions`.
 pub fn refused(full: &'static str) -> Counter {
     counter!(REFUSED, "full" => full)
-}
-
-/// The configuration was read anew, with this outcome: `applied`, `unchanged`, `refused`; nothing: it was read at the start.
-pub fn reloaded(outcome: Option<&'static str>) {
-    for one in ["applied", "unchanged", "refused"] {
-        counter!(RELOADS, "outcome" => one).increment(u64::from(outcome == Some(one)));
-    }
-    gauge!(RELOADED).set(f64::from(u8::from(outcome != Some("refused"))));
 }
 
 /// A worker was at one task for longer than a second.

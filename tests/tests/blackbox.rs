@@ -52,6 +52,7 @@ mod logins;
 mod look;
 mod machine;
 mod matrix;
+mod measured;
 mod mixed;
 mod names;
 mod noise;

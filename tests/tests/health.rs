@@ -114,5 +114,9 @@ async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() 
     trunkline_tests::within::until("a call is let through", works).await;
     stage.shows("ready").await;
     let is_closed = |page: &str| page.contains(&format!("{BREAKER} 0\n")) && !page.contains(CAUSE);
-    stage.gateway.look_until("/metrics", "the breaker is closed, and the cause is gone", is_closed).await;
+    let page = stage.gateway.look_until("/metrics", "the breaker is closed, and the cause is gone", is_closed).await;
+    for (to, count) in [("open", 1), ("half_open", 1), ("closed", 1)] {
+        let line = format!("trunkline_breaker_transitions_total{{upstream=\"frail\",to=\"{to}\"}} {count}\n");
+        assert!(page.contains(&line), "{line} is not in {page}");
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use trunkline_tests::client::{Client, Desk, http, tool};
 use trunkline_tests::collector::{Collector, Span};
 use trunkline_tests::gateway::{Config, Gateway, free_port};
+use trunkline_tests::journal::Order;
 use trunkline_tests::peers::Prometheus;
 use trunkline_tests::process::Program;
 use trunkline_tests::revision::Revision;
@@ -56,7 +57,7 @@ struct Busy {
     gateway: Gateway,
     session: Client,
     stateless: Client,
-    _upstreams: Vec<Upstream>,
+    upstreams: Vec<Upstream>,
     _files: Scratch,
 }
 
@@ -73,8 +74,10 @@ impl Busy {
         let gone = Program { path: "/no/such/program".into(), args: Vec::new(), env: Vec::new() };
         let tokens = "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n";
         let config = Config::new().section(tokens).section("[metrics]\nper_tool = true");
-        let config =
-            config.upstream(&child).upstream(&noisy).upstream(&host).upstream(&sick).program("gone", &gone, "");
+        // Its token comes of a command, and ends.
+        let auth = "auth = { type = \"exec\", command = \"echo\", args = ['{\"token\":\"a-token-of-a-command\",\"expires_in\":600}'] }";
+        let config = config.upstream(&child).upstream(&noisy).upstream_with(&host, auth).upstream(&sick);
+        let config = config.program("gone", &gone, "");
         // A second listener, over TLS.
         let files = Scratch::new();
         let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate is made");
@@ -90,7 +93,7 @@ impl Busy {
         stateless.http().always("authorization", TOKEN);
         let all = ["child__echo", "noisy__echo", "host__echo", "sick__echo"];
         session.tools_until("all are listed", |tools| all.iter().all(|one| tools.contains(&(*one).into()))).await;
-        Busy { gateway, session, stateless, _upstreams: vec![child, noisy, host, sick], _files: files }
+        Busy { gateway, session, stateless, upstreams: vec![child, noisy, host, sick], _files: files }
     }
 
     /// Calls of every kind and outcome, once.
@@ -112,6 +115,10 @@ impl Busy {
         let ask = tool("child__ask", "{\"plan\":\"form\",\"who\":\"ada\",\"nonce\":\"n\"}");
         self.session.request(ask.clone()).await;
         self.stateless.converse(ask).await;
+        // What belongs to no call.
+        let [child, ..] = &self.upstreams[..] else { unreachable!("there are four") };
+        let message = "{\"level\":\"info\",\"data\":\"a word\"}";
+        child.order(Order::Notify("notifications/message".into(), message.into())).await;
         // A client without a token.
         http::exchange(&self.gateway.url, "POST", &[], "{}").await;
     }

@@ -82,23 +82,31 @@ pub struct Refusal {
     pub full: Option<Box<str>>,
     /// The upstream it concerns.
     pub upstream: Option<Arc<str>>,
+    /// Whether its caller may not have what it asks for: counted, and told to nobody, who hears of a name that nobody has.
+    pub is_denied: bool,
 }
 
 impl Refusal {
     /// A refusal that concerns no upstream.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), full: None, upstream: None }
+        Self { reason, message: message.into(), full: None, upstream: None, is_denied: false }
     }
 
     /// A refusal on behalf of an upstream.
     pub fn of_upstream(reason: Reason, upstream: &Arc<str>, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), full: None, upstream: Some(upstream.clone()) }
+        Self { upstream: Some(upstream.clone()), ..Self::new(reason, message) }
     }
 
     /// With what the operator is told in its place.
     #[must_use]
     pub fn for_operator(self, full: String) -> Self {
         Self { full: Some(full.into()), ..self }
+    }
+
+    /// The same, which its caller gets because it may not have what it asks for, or not.
+    #[must_use]
+    pub fn denied(self, is_denied: bool) -> Self {
+        Self { is_denied, ..self }
     }
 
     /// As the operator is told it.

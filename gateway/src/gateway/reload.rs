@@ -11,7 +11,7 @@ use super::upstreams::{Changes, Upstreams};
 use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
 use crate::downstream::listen::Leaving;
-use crate::metrics;
+use crate::metrics::configuration;
 use crate::policy::limits::Limits;
 use crate::policy::redact::Redact;
 use crate::runtime::Tasks;
@@ -86,7 +86,8 @@ impl Reloader {
         upstreams: Arc<Upstreams>,
         (leaving, manager, limits, redact): (Leaving, ServiceManager, Limits, Redact),
     ) -> Arc<Self> {
-        metrics::reloaded(None);
+        configuration::reloaded(None);
+        configuration::in_force(config.written.number());
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.absent(&config.disabled, &config.left_out);
         let files = files(&config);
@@ -276,6 +277,7 @@ impl Reloader {
         logging::set_level(&now.log);
         self.limits.set(&now.limits);
         self.redact.set(&now.redact);
+        configuration::in_force(now.written.number());
         self.reloads.absent(&now.disabled, &now.left_out);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
@@ -285,13 +287,13 @@ impl Reloader {
         match outcome {
             Outcome::Unchanged { .. } => {
                 self.reloads.confirmed();
-                metrics::reloaded(Some("unchanged"));
+                configuration::reloaded(Some("unchanged"));
                 audit::configuration("unchanged");
                 tracing::info!("configuration read anew; it is in force already");
             }
             Outcome::Applied { upstreams, needs_restart } => {
                 self.reloads.applied(needs_restart.clone());
-                metrics::reloaded(Some("applied"));
+                configuration::reloaded(Some("applied"));
                 audit::configuration("applied");
                 let [added, changed, removed] =
                     [&upstreams.added, &upstreams.changed, &upstreams.removed].map(|names| names.join(", "));
@@ -304,7 +306,7 @@ impl Reloader {
             }
             Outcome::Refused(faults) => {
                 self.reloads.refused(shown(&faults.0));
-                metrics::reloaded(Some("refused"));
+                configuration::reloaded(Some("refused"));
                 audit::configuration("refused");
                 // A file that is rewritten over and over is wrong in the same way each time.
                 let kind = faults.0.first().map_or("", |fault| fault.kind);

@@ -1,9 +1,12 @@
 //! What comes and goes at the edges: answers over HTTP, credentials, bytes, calls by principal, operations by OpenTelemetry's names.
 
+use super::clients::{self, Present};
+use super::labels::OTHER;
 use ::metrics::{
-    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -17,6 +20,7 @@ const QUEUE_WAIT: &str = "trunkline_upstream_queue_wait_seconds";
 const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
 const PRINCIPALS: &str = "trunkline_principal_calls_total";
 const TOOLS: &str = "trunkline_tool_calls_total";
+const TOOL_DURATION: &str = "trunkline_tool_duration_seconds";
 const LIMITED: &str = "trunkline_series_limited";
 const REDACTIONS: &str = "trunkline_redactions_total";
 const SPANS: &str = "trunkline_trace_spans_total";
@@ -29,12 +33,16 @@ pub const OPERATIONS: [&str; 2] = [SERVER_OPERATION, CLIENT_OPERATION];
 pub const OPERATION_BUCKETS: [f64; 14] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
-/// The label of whatever finds no room among the names that have a series of their own.
-pub const OTHER: &str = "_other";
 /// So many principals have a series of their own.
 const PRINCIPALS_MAX: usize = 100;
 /// So many tools have series of their own.
 const TOOLS_MAX: usize = 1000;
+/// So many tools have durations of their own: each has seventeen series.
+const TIMED_TOOLS_MAX: usize = 100;
+/// Names of calls are kept up to this length: a longer one is no label that a call would count at.
+const TOOL_BYTES_MAX: usize = 64;
+/// The outcomes of a tool that are shown before its first call.
+const TOOL_OUTCOMES: [&str; 2] = ["ok", "tool_error"];
 
 /// Says what each of these metrics means, and has those begin at 0 whose labels are known.
 pub(super) fn describe() {
@@ -53,6 +61,7 @@ pub(super) fn describe() {
     describe_counter!(UPSTREAM_BYTES, Unit::Bytes, "Bytes from and to an upstream, by direction");
     describe_counter!(PRINCIPALS, "Requests of clients, by principal");
     describe_counter!(TOOLS, "Calls of tools, by owner, public name and outcome (`[metrics] per_tool`)");
+    describe_histogram!(TOOL_DURATION, Unit::Seconds, "Duration of calls of a tool (`[metrics] tool_durations`)");
     describe_gauge!(LIMITED, "1 while names share the series `_other` because there are too many, by kind");
     describe_histogram!(SERVER_OPERATION, Unit::Seconds, "Duration of a request of a client, by OpenTelemetry's name");
     describe_histogram!(
@@ -63,7 +72,7 @@ pub(super) fn describe() {
     describe_counter!(SPANS, "Spans of traces, by outcome");
     ["sent", "dropped"].iter().for_each(|outcome| spans(outcome).increment(0));
     AUTH_OUTCOMES.iter().for_each(|outcome| auth(outcome).increment(0));
-    ["principal", "tool"].iter().for_each(|kind| gauge!(LIMITED, "kind" => *kind).increment(0.0));
+    ["principal", "tool", "tool_duration"].iter().for_each(|kind| gauge!(LIMITED, "kind" => *kind).increment(0.0));
 }
 
 /// Secrets that were taken out of texts, of a `call` or of a `result`.
@@ -104,6 +113,7 @@ struct Counts {
     /// By [`STATUSES`]; the last are all others.
     statuses: Box<[Counter]>,
     bytes: Bytes,
+    connections: Gauge,
 }
 
 impl Face {
@@ -116,7 +126,8 @@ impl Face {
         let bytes = ["in", "out"].map(|direction| counter!(FACE_BYTES, "face" => face, "direction" => direction));
         bytes.iter().for_each(|bytes| bytes.increment(0));
         let [read, written] = bytes;
-        Self(Arc::new(Counts { statuses, bytes: Bytes { read, written } }))
+        let connections = if face == "stdio" { Gauge::noop() } else { clients::connections(face) };
+        Self(Arc::new(Counts { statuses, bytes: Bytes { read, written }, connections }))
     }
 
     /// An answer with this status.
@@ -125,6 +136,11 @@ impl Face {
         if let Some(counter) = self.0.statuses.get(at) {
             counter.increment(1);
         }
+    }
+
+    /// A connection is open, for as long as what is returned.
+    pub fn connected(&self) -> Present {
+        clients::connected(&self.0.connections)
     }
 
     /// What comes in and goes out there.
@@ -184,7 +200,17 @@ struct Names {
 static PRINCIPAL_NAMES: Names = Names { kind: "principal", most: PRINCIPALS_MAX, known: Mutex::new(None) };
 static TOOL_NAMES: Names = Names { kind: "tool", most: TOOLS_MAX, known: Mutex::new(None) };
 
+static TIMED_NAMES: Names = Names { kind: "tool_duration", most: TIMED_TOOLS_MAX, known: Mutex::new(None) };
+/// Whether calls are counted by tool.
+static COUNTS_TOOLS: AtomicBool = AtomicBool::new(false);
+
 impl Names {
+    /// Whether a name has a series of its own already.
+    fn knows(&self, key: &str) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|known| known.contains(key))
+    }
+
     /// The label of a name: itself, as long as there is room.
     fn label(&self, key: &str, name: &str) -> String {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,6 +233,30 @@ pub fn principal(name: &str) -> Counter {
 pub fn tool(upstream: &str, tool: &str, outcome: &'static str) -> Counter {
     let label = TOOL_NAMES.label(&format!("{upstream}/{tool}"), tool);
     counter!(TOOLS, "upstream" => upstream.to_owned(), "tool" => label, "outcome" => outcome)
+}
+
+/// From now on calls are counted by tool.
+pub fn count_tools() {
+    COUNTS_TOOLS.store(true, Ordering::Relaxed);
+}
+
+/// Tools are offered: where calls are counted by tool, those of each are there at 0 before the first.
+pub fn tools_offered<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>) {
+    if !COUNTS_TOOLS.load(Ordering::Relaxed) {
+        return;
+    }
+    let is_new = |(upstream, name): &(&str, &str)| {
+        name.len() <= TOOL_BYTES_MAX && !TOOL_NAMES.knows(&format!("{upstream}/{name}"))
+    };
+    for (upstream, name) in tools.filter(is_new).take(TOOLS_MAX) {
+        TOOL_OUTCOMES.iter().for_each(|outcome| tool(upstream, name, outcome).increment(0));
+    }
+}
+
+/// How long calls of a tool take; those beyond a hundred tools together.
+pub fn tool_duration(upstream: &str, tool: &str) -> Histogram {
+    let label = TIMED_NAMES.label(&format!("{upstream}/{tool}"), tool);
+    histogram!(TOOL_DURATION, "upstream" => upstream.to_owned(), "tool" => label)
 }
 
 /// The duration of a request of a client, from read to outcome; `error` is empty where it succeeded.

@@ -12,8 +12,13 @@ const CHILD_MEMORY: &str = "trunkline_child_memory_bytes";
 const CHILD_CPU: &str = "trunkline_child_cpu_seconds_total";
 const CHILD_FDS: &str = "trunkline_child_open_fds";
 
+const WORKERS: &str = "trunkline_tokio_workers";
+const WAITING: &str = "trunkline_tokio_global_queue_depth";
+const BUSY: &str = "trunkline_tokio_busy_seconds_total";
+const PARKS: &str = "trunkline_tokio_parks_total";
+
 /// Counters of seconds: counted in microseconds, since a counter is a whole number, and written in seconds.
-pub const IN_MICROSECONDS: [&str; 2] = [CPU, CHILD_CPU];
+pub const IN_MICROSECONDS: [&str; 3] = [CPU, CHILD_CPU, BUSY];
 
 /// Gauges that hold only while there is something to be seen, and are set anew at each reading.
 pub(super) const SAMPLED: [&str; 2] = [CHILD_MEMORY, CHILD_FDS];
@@ -50,9 +55,34 @@ pub(super) fn describe() {
     describe_gauge!(MAX_FDS, "Limit of the open file descriptors");
     describe_gauge!(STARTED, Unit::Seconds, "Start of the gateway's process, in seconds since 1970");
     describe_gauge!(THREADS, "Threads of the gateway's process");
+    describe_gauge!(WORKERS, "Worker threads of the runtime");
+    describe_gauge!(WAITING, "Tasks that wait for any worker thread");
+    describe_counter!(BUSY, Unit::Seconds, "Time in which worker threads were at work, all together");
+    describe_counter!(PARKS, "Times that a worker thread had nothing to do");
     describe_gauge!(CHILD_MEMORY, Unit::Bytes, "Resident memory of the process groups of an upstream's children");
     describe_counter!(CHILD_CPU, Unit::Seconds, "Processor time of the process groups of an upstream's children");
     describe_gauge!(CHILD_FDS, "Open file descriptors of the process groups of an upstream's children");
+}
+
+/// What the runtime tells of its workers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Workers {
+    /// How many there are.
+    pub count: usize,
+    /// Tasks that wait for any of them.
+    pub waiting: usize,
+    /// The time in which they were at work, all together, in microseconds.
+    pub busy: u64,
+    /// How often one of them had nothing to do.
+    pub parks: u64,
+}
+
+/// Shows what the workers do.
+pub fn workers(workers: Workers) {
+    gauge!(WORKERS).set(workers.count as f64);
+    gauge!(WAITING).set(workers.waiting as f64);
+    counter!(BUSY).absolute(workers.busy);
+    counter!(PARKS).absolute(workers.parks);
 }
 
 /// Shows what this process takes.

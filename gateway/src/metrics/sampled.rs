@@ -14,11 +14,13 @@ const TASKS: &str = "trunkline_tasks";
 const MEMORY: &str = "trunkline_memory_bytes";
 const MEMORY_LIMIT: &str = "trunkline_memory_limit_bytes";
 const MEMORY_LOST: &str = "trunkline_memory_lost_total";
+const CONNECTIONS: &str = "trunkline_upstream_connections";
+const TOKEN_ENDS: &str = "trunkline_oauth_token_expiry_seconds";
 
 /// Gauges that hold only while there is something to be seen. They are forgotten before each reading and set anew, so that none of an
 /// upstream, a cause or a breaker that is gone stays.
 pub fn sampled() -> impl Iterator<Item = &'static str> {
-    [UPTIME, REVISION, CAUSE, BREAKER, PENDING].into_iter().chain(resources::SAMPLED)
+    [UPTIME, REVISION, CAUSE, BREAKER, PENDING, CONNECTIONS, TOKEN_ENDS].into_iter().chain(resources::SAMPLED)
 }
 
 /// Says what each of these metrics means.
@@ -28,6 +30,12 @@ pub(super) fn describe() {
     describe_gauge!(CAUSE, "1, with the code of the cause for which the upstream is not ready");
     describe_gauge!(BREAKER, "The circuit breaker of an HTTP upstream: 0 closed, 1 half-open, 2 open");
     describe_gauge!(PENDING, "Requests in flight on the pipes to an upstream, without cancelled ones");
+    describe_gauge!(CONNECTIONS, "Connections to an HTTP upstream, by state");
+    describe_gauge!(
+        TOKEN_ENDS,
+        Unit::Seconds,
+        "Seconds until the access token of an upstream expires; nothing where it does not"
+    );
     describe_gauge!(TASKS, "Running tasks of the gateway");
     describe_gauge!(MEMORY, Unit::Bytes, "Memory held for peers, in steps of 16 KiB, by kind");
     describe_gauge!(MEMORY_LIMIT, Unit::Bytes, "Limit of the memory held for peers (`server.memory_limit`)");
@@ -69,6 +77,11 @@ struct Parts(Mutex<Vec<(String, Asked)>>);
 
 /// The pipes that there are.
 static PIPES: Parts = Parts(Mutex::new(Vec::new()));
+/// The connections to upstreams that are in use, and those that wait for their next use.
+static IN_USE: Parts = Parts(Mutex::new(Vec::new()));
+static IDLE: Parts = Parts(Mutex::new(Vec::new()));
+/// The tokens that there are.
+static TOKENS: Parts = Parts(Mutex::new(Vec::new()));
 /// The breakers that there are.
 static BREAKERS: Parts = Parts(Mutex::new(Vec::new()));
 
@@ -97,6 +110,21 @@ pub fn pending(upstream: &str, waiting: impl Fn() -> Option<usize> + Send + 'sta
     PIPES.add(upstream, Box::new(waiting));
 }
 
+/// Counts connections to an upstream: those in use, and those that wait for their next use.
+pub fn connections(
+    upstream: &str,
+    in_use: impl Fn() -> Option<usize> + Send + 'static,
+    idle: impl Fn() -> Option<usize> + Send + 'static,
+) {
+    IN_USE.add(upstream, Box::new(in_use));
+    IDLE.add(upstream, Box::new(idle));
+}
+
+/// Shows how many seconds a token can still be shown; `usize::MAX` where it does not end.
+pub fn token(upstream: &str, ends_in: impl Fn() -> Option<usize> + Send + 'static) {
+    TOKENS.add(upstream, Box::new(ends_in));
+}
+
 /// Shows how a breaker stands: 0 closed, 1 half-open, 2 open.
 pub fn breaker(upstream: &str, state: impl Fn() -> Option<usize> + Send + 'static) {
     BREAKERS.add(upstream, Box::new(state));
@@ -118,6 +146,15 @@ pub fn refresh(tasks: usize) {
     gauge!(TASKS).set(tasks as f64);
     for (upstream, count) in PIPES.by_upstream(|known, more| known + more) {
         gauge!(PENDING, "upstream" => upstream).set(count as f64);
+    }
+    for (parts, state) in [(&IN_USE, "in_use"), (&IDLE, "idle")] {
+        for (upstream, count) in parts.by_upstream(|known, more| known + more) {
+            gauge!(CONNECTIONS, "upstream" => upstream, "state" => state).set(count as f64);
+        }
+    }
+    let ends = |known: usize, more: usize| if known == 0 { more } else { known.min(more) };
+    for (upstream, left) in TOKENS.by_upstream(ends).into_iter().filter(|(_, left)| *left < usize::MAX) {
+        gauge!(TOKEN_ENDS, "upstream" => upstream).set(left as f64);
     }
     for (upstream, state) in BREAKERS.by_upstream(usize::max) {
         gauge!(BREAKER, "upstream" => upstream).set(state as f64);

@@ -104,6 +104,15 @@ pub struct Written {
 }
 
 impl Written {
+    /// A number of its keys and values as they are shown, so that nobody who sees the number can search for a secret by it.
+    pub fn number(&self) -> u64 {
+        let mut hash = Sha256::new();
+        for Setting { key, value, .. } in &*self.settings {
+            hash.update(format!("{key}={value}\n"));
+        }
+        hash.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
     /// What a gateway is known by to those that would share it: its values, its folder and its version, without a word of them.
     pub fn identity(&self) -> String {
         let folder = std::env::current_dir().unwrap_or_default();
@@ -137,6 +146,8 @@ impl PartialEq for Written {
 pub struct Metrics {
     /// Whether calls are counted by tool.
     pub per_tool: bool,
+    /// Whether they are timed by tool, too.
+    pub tool_durations: bool,
 }
 
 /// How spans of calls are made; where they go is another's to know.

@@ -9,6 +9,7 @@ use crate::health::StatusBoard;
 use crate::health::row::State;
 use crate::memory::account::Kind;
 use crate::metrics;
+use crate::metrics::resources::{self, Workers};
 use crate::metrics::sampled::{self, Known};
 use crate::protocol::revision::Revision;
 use crate::runtime::aside;
@@ -89,6 +90,7 @@ impl Metrics {
     /// The text that Prometheus reads, with what the board says now.
     pub fn render(&self, board: &StatusBoard, format: Format) -> String {
         let tasks = Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
+        workers();
         aside(READING, || self.read(board, tasks, format))
     }
 
@@ -120,6 +122,18 @@ impl Metrics {
         sampled::refresh(tasks);
         self.0.registry.render(format)
     }
+}
+
+/// Shows what the workers of this runtime do.
+fn workers() {
+    let Ok(runtime) = Handle::try_current() else { return };
+    let (metrics, mut now) = (runtime.metrics(), Workers::default());
+    (now.count, now.waiting) = (metrics.num_workers(), metrics.global_queue_depth());
+    for worker in 0..now.count {
+        now.busy += u64::try_from(metrics.worker_total_busy_duration(worker).as_micros()).unwrap_or(u64::MAX);
+        now.parks += metrics.worker_park_count(worker);
+    }
+    resources::workers(now);
 }
 
 #[cfg(test)]

@@ -8,15 +8,13 @@ use super::access::Line;
 use super::calls::{About, Calls, End, Name, Place};
 use super::config::Metrics;
 use super::recorder::exemplar;
-use crate::call::refusal::Reason;
-use crate::call::reply::{Ending, Failure, Guard, Outcome, Reply};
+use crate::call::reply::{Ending, Guard, Outcome, Reply};
 use crate::call::{Call, Handle};
 use crate::metrics;
 use crate::metrics::edges;
 use crate::metrics::{OUTCOMES, Route};
 use crate::protocol::frame::Method;
 use crate::protocol::meta::trace::Context;
-use crate::protocol::value::Key;
 use ::metrics::{Counter, Histogram};
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
@@ -32,14 +30,17 @@ use traces::{Going, Traces};
 pub struct Observe {
     routes: Arc<Routes>,
     calls: Calls,
-    per_tool: bool,
+    config: Metrics,
     traces: Option<Traces>,
 }
 
 impl Observe {
     /// Counts as the configuration says, and shows calls here.
     pub fn new(config: Metrics, calls: Calls) -> Self {
-        Self { routes: Arc::default(), calls, per_tool: config.per_tool, traces: None }
+        if config.per_tool {
+            edges::count_tools();
+        }
+        Self { routes: Arc::default(), calls, config, traces: None }
     }
 
     /// The same, which makes spans of calls where that is asked for.
@@ -65,7 +66,7 @@ pub struct Observed<H> {
 
 impl<H: Handle> Handle for Observed<H> {
     fn handle(&self, mut call: Call) -> Reply {
-        let Observe { routes, calls, per_tool, traces } = &self.observe;
+        let Observe { routes, calls, config, traces } = &self.observe;
         let start = Instant::now();
         let principal = call.caller.principal.clone();
         principal.calls().increment(1);
@@ -80,10 +81,21 @@ impl<H: Handle> Handle for Observed<H> {
         let reply = self.inner.handle(call);
         let route = routes.of(method, reply.owner());
         // Only a name that an upstream has is one that nobody made up.
-        let tool = (*per_tool && is_tool && reply.owner().is_some()).then(|| route.tool(&name.text()));
+        let tool = (config.per_tool && is_tool && reply.owner().is_some())
+            .then(|| route.tool(&name.text(), config.tool_durations));
         let place = calls.begin(About { began: start, method, principal, name, upstream: reply.owner().cloned() });
         let calls = calls.clone();
-        reply.attach(Box::new(Watch { route: Some(route), start, is_listen, tool, calls, place, line, span }))
+        reply.attach(Box::new(Watch {
+            route: Some(route),
+            start,
+            is_listen,
+            tool,
+            calls,
+            place,
+            line,
+            span,
+            is_withdrawn: false,
+        }))
     }
 }
 
@@ -100,9 +112,14 @@ struct Handles {
     tools: ArcSwap<HashMap<Box<str>, Arc<Tool>, Plain>>,
 }
 
-/// The counters of one tool, by outcome, made with the first of it.
+/// The handles of one tool.
 #[derive(Default)]
-struct Tool([OnceLock<Counter>; OUTCOMES.len()]);
+struct Tool {
+    /// By outcome, made with the first of it.
+    calls: [OnceLock<Counter>; OUTCOMES.len()],
+    /// Where calls are timed by tool.
+    duration: Option<Histogram>,
+}
 
 /// The durations of one outcome by OpenTelemetry's names: of the client's request, and of the one to the upstream.
 struct Operation {
@@ -118,12 +135,13 @@ impl Handles {
     }
 
     /// The counters of a tool.
-    fn tool(&self, name: &str) -> ToolOf {
+    fn tool(&self, name: &str, is_timed: bool) -> ToolOf {
         let name: Box<str> = name.into();
         if let Some(tool) = self.tools.load().get(&name) {
             return ToolOf { name, tool: tool.clone() };
         }
-        let tool = Arc::<Tool>::default();
+        let duration = is_timed.then(|| edges::tool_duration(&self.owner, &name));
+        let tool = Arc::new(Tool { duration, ..Tool::default() });
         // What finds no room here counts all the same, and looks its counter up each time.
         self.tools.rcu(|known| {
             let mut known = HashMap::clone(known);
@@ -140,7 +158,7 @@ impl Handles {
         let seconds = duration.as_secs_f64();
         self.route.duration.record(seconds);
         let operation = self.operations[outcome].get_or_init(|| {
-            let error = if outcome == OK { "" } else { OUTCOMES[outcome] };
+            let error = if outcome == Outcome::OK { "" } else { OUTCOMES[outcome] };
             Operation {
                 server: edges::server_operation(self.method, error),
                 client: edges::client_operation(self.method, error),
@@ -164,8 +182,9 @@ struct ToolOf {
 
 impl ToolOf {
     /// A call of it has ended so.
-    fn ended(&self, owner: &str, outcome: usize) {
-        let counter = self.tool.0[outcome].get_or_init(|| edges::tool(owner, &self.name, OUTCOMES[outcome]));
+    fn ended(&self, owner: &str, outcome: usize, duration: Duration) {
+        self.tool.duration.iter().for_each(|of| of.record(duration.as_secs_f64()));
+        let counter = self.tool.calls[outcome].get_or_init(|| edges::tool(owner, &self.name, OUTCOMES[outcome]));
         counter.increment(1);
     }
 }
@@ -240,6 +259,8 @@ struct Watch {
     line: Option<Box<Line>>,
     /// What a trace says of it, where it is a part of one.
     span: Option<Box<Going>>,
+    /// Whether its client has withdrawn it.
+    is_withdrawn: bool,
 }
 
 impl Watch {
@@ -251,7 +272,7 @@ impl Watch {
     /// It has ended: shown, and logged where that is asked for.
     fn ended(&self, handles: &Handles, outcome: usize, duration: Duration, seen: Seen<'_>) {
         if let Some(tool) = &self.tool {
-            tool.ended(&handles.owner, outcome);
+            tool.ended(&handles.owner, outcome, duration);
         }
         let Seen { upstream_time, queue_time, .. } = seen;
         let (outcome, at) = (OUTCOMES[outcome], self.start + duration);
@@ -276,7 +297,7 @@ struct Seen<'a> {
 impl Guard for Watch {
     fn done(&mut self, ending: &Ending<'_>) {
         let Some(handles) = self.route.take() else { return };
-        let (outcome, upstream_time) = (outcome_of(ending.outcome), ending.upstream_time);
+        let (outcome, upstream_time) = (ending.outcome.place(), ending.upstream_time);
         let queue_time = ending.queue_time;
         handles.route.requests[outcome].increment(1);
         let duration = self.start.elapsed();
@@ -297,13 +318,21 @@ impl Guard for Watch {
         }
         self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, queue_time, bytes });
     }
+
+    fn withdrawn(&mut self) {
+        self.is_withdrawn = true;
+    }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(handles) = self.route.take() {
             // Nobody listens for ever: the end of a listen call is no cancellation.
-            let outcome = if self.is_listen { OK } else { CANCELLED };
+            let outcome = match (self.is_listen, self.is_withdrawn) {
+                (true, _) => Outcome::OK,
+                (false, true) => Outcome::CANCELLED,
+                (false, false) => Outcome::CLIENT_GONE,
+            };
             handles.route.requests[outcome].increment(1);
             let duration = self.start.elapsed();
             if !self.is_listen {
@@ -315,50 +344,6 @@ impl Drop for Watch {
             }
             self.ended(&handles, outcome, duration, Seen { owner, ..Seen::default() });
         }
-    }
-}
-
-const OK: usize = place_of("ok");
-const TOOL_ERROR: usize = place_of("tool_error");
-const RPC_ERROR: usize = place_of("rpc_error");
-const TIMEOUT: usize = place_of("timeout");
-const CANCELLED: usize = place_of("cancelled");
-const UPSTREAM_UNAVAILABLE: usize = place_of("upstream_unavailable");
-const BUSY: usize = place_of("busy");
-const BAD_ANSWER: usize = place_of("bad_answer");
-const OUTCOME_UNKNOWN: usize = place_of("outcome_unknown");
-
-/// Where an outcome's word stands among all; a word that is not there does not compile.
-const fn place_of(word: &str) -> usize {
-    let mut at = 0;
-    while !equal(OUTCOMES[at].as_bytes(), word.as_bytes()) {
-        at += 1;
-    }
-    at
-}
-
-const fn equal(a: &[u8], b: &[u8]) -> bool {
-    let mut at = 0;
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        at += 1;
-    }
-    at == a.len() && at == b.len()
-}
-
-fn outcome_of(outcome: &Outcome) -> usize {
-    match outcome {
-        Outcome::Complete(result) if result.get(Key::IsError) == Some(b"true") => TOOL_ERROR,
-        Outcome::Complete(_) | Outcome::InputRequired(_) => OK,
-        Outcome::Error(Failure::Upstream(_)) => RPC_ERROR,
-        Outcome::Error(Failure::Refused(refusal)) => match refusal.reason {
-            Reason::Timeout => TIMEOUT,
-            Reason::Cancelled => CANCELLED,
-            Reason::Unavailable | Reason::Stopped | Reason::Login => UPSTREAM_UNAVAILABLE,
-            Reason::Busy | Reason::Limited(_) => BUSY,
-            Reason::BadAnswer => BAD_ANSWER,
-            Reason::OutcomeUnknown => OUTCOME_UNKNOWN,
-            _ => RPC_ERROR,
-        },
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) mod exemplar;
 pub(super) mod exposition;
 
 use crate::metrics;
-use crate::metrics::{edges, resources};
+use crate::metrics::{clients, edges, resources};
 use ::metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use exemplar::Exemplars;
 use exposition::{Format, Page};
@@ -52,6 +52,7 @@ impl Buckets {
         let borders: &[f64] = match name {
             _ if metrics::OVERHEAD_METRICS.contains(&name) => &metrics::OVERHEAD_BUCKETS,
             _ if edges::OPERATIONS.contains(&name) => &edges::OPERATION_BUCKETS,
+            _ if clients::SESSIONS.contains(&name) => &clients::SESSION_BUCKETS,
             _ => &metrics::DURATION_BUCKETS,
         };
         let counts = (0..=borders.len()).map(|_| AtomicU64::new(0)).collect();
@@ -99,7 +100,7 @@ impl Registry {
             if let (Some(upstream), true) = (value_of(labels, "upstream"), count > 0) {
                 let of_it = totals.calls.entry(upstream.to_owned()).or_default();
                 of_it[0] += count;
-                if !matches!(value_of(labels, "outcome"), Some("ok" | "cancelled")) {
+                if !matches!(value_of(labels, "outcome"), Some("ok" | "cancelled" | "client_gone")) {
                     of_it[1] += count;
                 }
             }

@@ -55,7 +55,9 @@ impl From<calls::Shown> for Call {
     fn from(call: calls::Shown) -> Self {
         let calls::Shown { principal, method, upstream, name, duration, end, at } = call;
         // Of a call that was cancelled nobody knows which part its upstream had.
-        let known = end.filter(|end| end.outcome != "cancelled").map(|end| (end.upstream_time, end.queue_time));
+        let known = end
+            .filter(|end| !["cancelled", "client_gone"].contains(&end.outcome))
+            .map(|end| (end.upstream_time, end.queue_time));
         let gateway = known.map(|(upstream, queue)| duration.saturating_sub(upstream + queue));
         Self {
             at_microseconds: end.map(|_| at),

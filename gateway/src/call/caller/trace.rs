@@ -178,10 +178,12 @@ fn error_of(outcome: &Outcome, revision: Revision) -> (Option<Cow<'static, str>>
         Outcome::Error(Failure::Refused(refusal)) => {
             let code = refusal.code(revision);
             let word = match refusal.reason {
+                _ if refusal.is_denied => "denied".into(),
                 Reason::Timeout => "timeout".into(),
                 Reason::Cancelled => "cancelled".into(),
                 Reason::Unavailable | Reason::Stopped | Reason::Login => "upstream_unavailable".into(),
                 Reason::Busy => "busy".into(),
+                Reason::Limited(_) => "rejected".into(),
                 Reason::BadAnswer => "bad_answer".into(),
                 Reason::OutcomeUnknown => "outcome_unknown".into(),
                 _ => code.to_string().into(),
@@ -268,6 +270,15 @@ impl Attempt {
         if let Some((mut span, spans)) = self.0.span.take() {
             span.put("rpc.response.status_code", code.to_string());
             span.failed(Some(code.to_string().into()));
+            spans.take(span);
+        }
+    }
+
+    /// It did not run, for this reason in a word, and the call is tried once more.
+    #[cold]
+    pub fn failed(mut self, why: &'static str) {
+        if let Some((mut span, spans)) = self.0.span.take() {
+            span.failed(Some(why.into()));
             spans.take(span);
         }
     }

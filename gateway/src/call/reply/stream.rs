@@ -69,6 +69,9 @@ pub trait Guard: Send + Sync {
 
     /// Nobody waits for the answer at the moment.
     fn abandoned(&mut self, _call: &Arc<Abandoned>) {}
+
+    /// The client has withdrawn the call; the guard is dropped next.
+    fn withdrawn(&mut self) {}
 }
 
 /// What comes back on a call.
@@ -151,6 +154,11 @@ impl Reply {
     /// Nobody waits for it at the moment.
     pub fn abandon(&mut self, call: &Arc<Abandoned>) {
         self.guards.iter_mut().for_each(|guard| guard.abandoned(call));
+    }
+
+    /// Its client has withdrawn the call.
+    pub fn withdraw(&mut self) {
+        self.guards.iter_mut().for_each(|guard| guard.withdrawn());
     }
 
     /// The revision that the last step was written in.

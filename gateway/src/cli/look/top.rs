@@ -154,8 +154,10 @@ const GOES: [usize; 7] = [6, 2, 5, 7, 8, 3, 4];
 const STATE: usize = 1;
 
 fn line(row: &Row, ended: &[&Call]) -> [String; HEADINGS.len()] {
-    let failed =
-        ended.iter().filter(|call| !matches!(call.outcome.as_deref(), None | Some("ok" | "cancelled"))).count();
+    let failed = ended
+        .iter()
+        .filter(|call| !matches!(call.outcome.as_deref(), None | Some("ok" | "cancelled" | "client_gone")))
+        .count();
     let mut times: Vec<f64> = ended.iter().map(|call| call.duration_seconds).collect();
     times.sort_by(f64::total_cmp);
     let p95 = times

@@ -192,7 +192,10 @@ fn audit_size(text: &str) -> Result<usize, String> {
 
 /// `[metrics]`.
 pub(crate) fn metrics(mut section: Section<'_>) -> Metrics {
-    let metrics = Metrics { per_tool: section.flag("per_tool").unwrap_or_default() };
+    let tool_durations = section.flag("tool_durations").unwrap_or_default();
+    // What is timed is counted.
+    let per_tool = section.flag("per_tool").unwrap_or_default() || tool_durations;
+    let metrics = Metrics { per_tool, tool_durations };
     section.end("[metrics]");
     metrics
 }

@@ -7,6 +7,7 @@ use super::lingering::Rest;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, UNCOUNTED};
 use crate::memory::charged;
+use crate::metrics::clients::Present;
 use crate::metrics::edges::Face;
 use crate::runtime::timer::late::passed;
 use crate::runtime::watched::{Pieces, Watch};
@@ -50,6 +51,8 @@ pub(crate) struct ConnectionWatch {
     leaving: Leaving,
     /// Where its answers and bytes are counted.
     face: Face,
+    /// Counts it for as long as it is there.
+    _connected: Present,
 }
 
 impl ConnectionWatch {
@@ -67,6 +70,7 @@ impl ConnectionWatch {
             cut: Notify::new(),
             is_doubtful: AtomicBool::new(false),
             leaving,
+            _connected: face.connected(),
             face,
         }
     }

@@ -195,6 +195,7 @@ impl Underway {
         if let Some(open) = &self.open
             && open.poll_cancelled(cx).is_ready()
         {
+            self.reply.withdraw();
             let line =
                 CallContext { reply: &mut self.reply, asked: &self.asked, edge: &self.edge, held: &mut self.held };
             return self.dialogue.poll_cancel(line, cx).map(|left| left.map_or(Turn::Cancelled, Turn::Event));

@@ -14,6 +14,7 @@ use crate::downstream::edge::{Asks, Edge};
 use crate::downstream::response::Label;
 use crate::memory::StandingCharge;
 use crate::memory::budget::Budget;
+use crate::metrics::clients::{self, Present};
 use crate::protocol::capabilities::{Capabilities, need};
 use crate::protocol::revision::Revision;
 use bytes::Bytes;
@@ -79,6 +80,8 @@ pub(crate) struct Session {
     wishes: OnceLock<Arc<KeptWishes>>,
     /// Counts it among what its client keeps.
     _kept: Option<StandingCharge>,
+    /// Where it outlives its request: when it began, and its client among the programs that are there.
+    counted: Option<(Instant, Present)>,
 }
 
 struct State {
@@ -199,6 +202,7 @@ impl Session {
             state: Mutex::new(State { level: None, used: Instant::now() }),
             wishes: OnceLock::new(),
             _kept: None,
+            counted: lasts.then(|| (Instant::now(), clients::program(&client, revision.as_str()))),
         }
     }
 
@@ -281,6 +285,9 @@ impl Drop for Session {
             tenant.end();
         }
         self.outgoing.close();
+        if let Some((began, _)) = &self.counted {
+            clients::lasted().record(began.elapsed().as_secs_f64());
+        }
     }
 }
 

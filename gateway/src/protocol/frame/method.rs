@@ -36,6 +36,18 @@ macro_rules! methods {
                     Self::Other(_) => "_other",
                 }
             }
+
+            /// Its place among all methods; the last is that of what the gateway does not know.
+            pub fn place(&self) -> usize {
+                enum Place {
+                    $($variant,)*
+                    Other,
+                }
+                match self {
+                    $(Self::$variant => Place::$variant as usize,)*
+                    Self::Other(_) => Place::Other as usize,
+                }
+            }
         }
     };
 }

@@ -172,7 +172,9 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
         why.push_str(&format!(" (upstream {upstream} may have it, but is {state}{cause})"));
         return Way::Ready(refuse(&call, Refusal::of_upstream(Reason::InvalidParams, upstream, why)));
     }
-    Way::Ready(refuse(&call, invalid(why)))
+    // What is told is the same; who looks at the gateway sees the difference.
+    let is_denied = catalog.shelf(kind).find(name).is_some();
+    Way::Ready(refuse(&call, invalid(why).denied(is_denied)))
 }
 
 fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {

@@ -86,6 +86,7 @@ impl Keeper {
 
     async fn keep(self: Arc<Self>) {
         overlap::remark(&self.current.keep());
+        self.current.keep().shows_itself();
         loop {
             self.changed.notified().await;
             self.rebuild(|before| (before.members.clone(), before.rules.clone()));
@@ -103,6 +104,7 @@ impl Keeper {
             if !next.is(&before) {
                 warn_of_hidden(&next, &before);
                 overlap::remark(&next);
+                next.shows_itself();
                 self.current.swap(Arc::new(next.counted()));
             }
         });

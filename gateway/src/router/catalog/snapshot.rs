@@ -10,6 +10,8 @@ use crate::call::caller::Grants;
 use crate::call::caller::rights::Rights;
 use crate::memory::StandingCharge;
 use crate::memory::budget::{Budget, Spent};
+use crate::metrics::catalog as metrics;
+use crate::metrics::edges::tools_offered;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::router::config::{Naming, Unknown};
@@ -133,6 +135,20 @@ impl Catalog {
     pub(crate) fn counted(mut self) -> Self {
         self.shelves.iter_mut().filter_map(Arc::get_mut).for_each(ItemList::count);
         self
+    }
+
+    /// Has the metrics show what of it nobody can ask for, and the tools that can be called.
+    pub(crate) fn shows_itself(&self) {
+        let tools = || self.known.values().flatten().map(|inventory| &inventory.tools);
+        let offered: usize = tools().map(|tools| tools.len()).sum();
+        let left_out = tools().fold([0, 0], |[filtered, unusable], tools| {
+            let [more, other] = tools.left_out_by();
+            [filtered + more, unusable + other]
+        });
+        metrics::hidden(offered.saturating_sub(self.shelf(Kind::Tools).entries().len()), left_out);
+        metrics::conflicts(self.hidden.len());
+        let named = self.shelf(Kind::Tools).entries().iter();
+        tools_offered(named.map(|tool| (&**self.members[tool.member].owner.name(), &*tool.public)));
     }
 
     /// As [`Self::counted`], for one session's view, in the part of the budget that lists have; an error where it has no room there.

@@ -76,6 +76,10 @@ impl Traces {
                 error: None,
             };
             span.about((&call.method, &call.params), call.revision());
+            // Only a client whose connection has an address comes over TCP; what the others come by is the transport's to know.
+            if call.caller.address.is_some() {
+                span.put("network.transport", "tcp");
+            }
             let session = call.caller.tenant.clone();
             Box::new(Going { span, session, revision: call.revision(), traces: self.clone() })
         });

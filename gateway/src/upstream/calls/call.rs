@@ -1,6 +1,7 @@
 //! What a call's reply is read from: the frames of its exchange, within its time limits.
 
 use super::admit::{admit, under_way};
+use super::attempts::{self, Stage};
 use super::deadlines::Deadlines;
 use super::failure::{CallFailure, fail, turned_away, unavailable};
 use super::outcome;
@@ -15,7 +16,7 @@ use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, MISSING_CAPABILITY, Rpc
 use crate::protocol::payload::task;
 use crate::protocol::revision::Revision;
 use crate::upstream::instance::admission::gate::{Retired, Sending};
-use crate::upstream::instance::admission::waiter::{QueueUpdate, Sent, Turn, Wait, WaitingFor};
+use crate::upstream::instance::admission::waiter::{QueueUpdate, Sent, Turn, WaitingFor};
 use crate::upstream::instance::chunks::{Fold, Folding, SILENCE_MAX};
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::instance::{Instance, masked};
@@ -49,18 +50,6 @@ pub(crate) struct CallSource {
     is_counted: bool,
     /// Where it is a part of a trace: the request that is under way.
     attempt: Option<Attempt>,
-}
-
-enum Stage {
-    /// It waits for its turn, nothing sent; for what, as far as that was told.
-    Waiting(Wait, WaitingFor),
-    /// It waits for the tools to be read again, since its headers were refused.
-    Rereading(Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// It was sent.
-    Sent(Sent),
-    /// It was answered, and its result comes in chunks.
-    Folding(Box<Folding>),
-    Over,
 }
 
 impl CallSource {
@@ -102,14 +91,17 @@ impl CallSource {
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
+        let outcome = outcome.into();
         match self.stage {
-            Stage::Sent(_) | Stage::Folding(_) => self.upstream_time = self.sent.elapsed(),
+            Stage::Sent(_) | Stage::Folding(_) => {
+                self.upstream_time = self.sent.elapsed();
+                attempts::ended(&self.instance, &self.call, (outcome.place(), self.upstream_time));
+            }
             Stage::Waiting(..) => self.queue_time += self.sent.elapsed(),
             Stage::Rereading(_) | Stage::Over => {}
         }
         self.leave_queue();
         self.stage = Stage::Over;
-        let outcome = outcome.into();
         self.attempt.take().into_iter().for_each(|attempt| attempt.end(&outcome, self.revision));
         Poll::Ready(Step::Done(outcome))
     }
@@ -232,12 +224,14 @@ impl CallSource {
                 if self.may_be_task && outcome::could_be_driven(&self.call) && task::wants_tasks(&error) =>
             {
                 self.wants_task = true;
+                attempts::ended(&self.instance, &self.call, (Outcome::RPC_ERROR, self.sent.elapsed()));
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(Some(Poll::Pending))
             }
             Some(HEADER_MISMATCH) => {
                 let instance = self.instance.clone();
                 self.is_second = true;
+                attempts::repeated(&self.instance, &self.call, self.sent, "header_mismatch");
                 self.attempt.take().into_iter().for_each(was_refused);
                 self.stage =
                     Stage::Rereading(Box::pin(async move { instance.offering.reads.again(ListKinds::TOOLS).await }));
@@ -247,6 +241,7 @@ impl CallSource {
                 let Stage::Sent(sent) = &self.stage else { return None };
                 let why = Cause::new(CauseCode::RevisionUnsupported, "it no longer speaks the revision");
                 self.instance.admission.gate.retire(&sent.peer, Retired::Revision(why));
+                attempts::repeated(&self.instance, &self.call, self.sent, "revision");
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(self.again())
             }
@@ -279,6 +274,8 @@ impl CallSource {
         if let Stage::Sent(Sent { peer, .. }) = &self.stage {
             own::retire_if_gone(&self.instance, &self.call.caller, peer, &lost);
             if matches!(lost, Lost::Session(_)) && !self.is_second {
+                attempts::repeated(&self.instance, &self.call, self.sent, "session_lost");
+                self.attempt.take().into_iter().for_each(|attempt| attempt.failed("session_lost"));
                 return self.again();
             }
         }
@@ -391,6 +388,9 @@ impl Source for CallSource {
 
 impl Drop for CallSource {
     fn drop(&mut self) {
+        if let Stage::Sent(_) | Stage::Folding(_) = self.stage {
+            attempts::ended(&self.instance, &self.call, (Outcome::CANCELLED, self.sent.elapsed()));
+        }
         self.uncount();
         self.leave_queue();
         self.call.log_level.into_iter().for_each(|level| self.instance.wanted.levels.release(level));

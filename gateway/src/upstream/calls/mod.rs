@@ -6,6 +6,8 @@ pub(crate) mod admit;
 pub(crate) mod sessions;
 // What a call's reply is read from: the frames of its exchange, within its time limits.
 mod call;
+// How far a call has come with its requests, and what is counted of each.
+mod attempts;
 // A call that runs as it is: those that a task needs for itself.
 pub(crate) mod plain;
 // A listen call's reply.

@@ -221,7 +221,7 @@ impl Instance {
 /// The token that an upstream is shown, or may be once somebody has logged in.
 fn tokens(config: &Config) -> Option<Arc<Tokens>> {
     let found = || config.login.clone().map(Credentials::Login);
-    config.credentials.clone().or_else(found).map(|from| Arc::new(Tokens::new(from)))
+    config.credentials.clone().or_else(found).map(|from| Tokens::shown(from, &config.name))
 }
 
 impl LinkEvents for Instance {
@@ -234,6 +234,7 @@ impl LinkEvents for Instance {
     }
 
     fn notified(&self, method: Method, params: Object) {
+        self.status.metrics.attempts.notified(method.label());
         match method {
             Method::ToolsChanged => self.changed(ListKinds::TOOLS),
             Method::PromptsChanged => self.changed(ListKinds::PROMPTS),

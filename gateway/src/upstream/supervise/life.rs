@@ -214,6 +214,7 @@ impl Supervisor {
         let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
         let shown = (remote, instance.tokens.clone());
         let wire = HttpClient::new(shown, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
+        wire.shown_at(&instance.name);
         instance.admission.sessions.reach(&wire, &self.sessions);
         Ok(self.wire.insert(wire).clone())
     }

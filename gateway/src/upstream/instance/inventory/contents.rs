@@ -63,6 +63,12 @@ impl Inventory {
         [self.tools.len(), self.resources.len(), self.templates.len(), self.prompts.len()]
     }
 
+    /// How many bytes its definitions have, as the upstream wrote them.
+    pub(crate) fn bytes(&self) -> usize {
+        let lists = [&self.tools, &self.resources, &self.templates, &self.prompts];
+        lists.into_iter().flat_map(|list| list.iter()).map(|item| item.definition.raw().len()).sum()
+    }
+
     /// Whether a client could tell the two apart by what is in them.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.revision == other.revision

@@ -59,6 +59,13 @@ impl Listing {
         self.0.left_out.iter().map(|(name, why)| (&**name, why.why()))
     }
 
+    /// How many of them the configuration leaves out, and how many cannot be used.
+    pub fn left_out_by(&self) -> [usize; 2] {
+        let is_filtered = |why: &LeftOut| matches!(why, LeftOut::NotAllowed | LeftOut::Denied);
+        let filtered = self.0.left_out.iter().filter(|(_, why)| is_filtered(why)).count();
+        [filtered, self.0.left_out.len() - filtered]
+    }
+
     /// Whether a client could tell the two apart.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let same = |(one, other): (&Item, &Item)| one.is_same(other);

@@ -8,6 +8,7 @@ use super::schedule::{ListKinds, ReadPace, ReadSchedule};
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
+use crate::metrics::catalog;
 use crate::runtime::timer::late::within;
 use crate::upstream::config::Config;
 use crate::upstream::peer::Peer;
@@ -53,6 +54,11 @@ pub(crate) async fn keep(
         let has_changed = before.as_deref().is_none_or(|before| !before.is_same(&inventory));
         if has_changed || !announced.are_none() {
             publish((offering, status), config.is_http(), inventory);
+        }
+        let is_whole = reads.failing().is_none();
+        catalog::refreshed(&status.name, if is_whole { "ok" } else { "failed" }).increment(1);
+        if is_whole && status.number.is_none() {
+            catalog::read_now(&status.name);
         }
         again.read(reads.failing().map(|failing| (failing.kinds, failing.is_full)), kinds);
         tell_missing(status, reads, again.pause);
@@ -111,6 +117,7 @@ pub(crate) fn publish((offering, status): (&Offering, &Status), is_http: bool, i
         for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
             status.metrics.items(kind, count);
         }
+        catalog::bytes(&status.name, inventory.bytes());
     }
     status.handle.update(|health| {
         health.items = Some(counts);

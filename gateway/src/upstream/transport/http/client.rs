@@ -8,6 +8,7 @@ use super::session::SessionIds;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
+use crate::metrics::sampled;
 use crate::protocol::http::headers;
 use crate::runtime::Tasks;
 use crate::runtime::watched::Pieces;
@@ -106,6 +107,16 @@ impl HttpClient {
             tasks,
             epoch,
         }))
+    }
+
+    /// Has the metrics of an upstream show its connections for as long as it is there.
+    pub(crate) fn shown_at(self: &Arc<Self>, upstream: &str) {
+        let (one, other) = (Arc::downgrade(self), Arc::downgrade(self));
+        sampled::connections(
+            upstream,
+            move || Some(one.upgrade()?.pool.in_use()),
+            move || Some(other.upgrade()?.pool.idle_count()),
+        );
     }
 
     /// Where it was found when it was last met.

@@ -10,6 +10,7 @@ mod text;
 use super::contents::Inventory;
 use crate::memory::account::Kind;
 use crate::memory::budget::Budget;
+use crate::metrics::catalog::cached;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
 use crate::upstream::config::{Cache, Config};
@@ -90,10 +91,15 @@ impl CachedInventory {
         drop(known);
         let unused = |why: &dyn std::fmt::Display| {
             let (upstream, file) = (&*config.name, folder.path().join(&name));
+            cached("unfit").increment(1);
             tracing::warn!(upstream, file = %file.display(), %why, "cached inventory not used");
         };
         let text = match folder.read(&name) {
-            Ok(text) => text?,
+            Ok(Some(text)) => text,
+            Ok(None) => {
+                cached("miss").increment(1);
+                return None;
+            }
             Err(error) => {
                 unused(&error);
                 return None;
@@ -103,7 +109,8 @@ impl CachedInventory {
             unused(&Unfit::Full);
             return None;
         };
-        text::read(text, &name, config, &self.budget).map_err(|why| unused(&why)).ok()
+        let read = text::read(text, &name, config, &self.budget).map_err(|why| unused(&why)).ok();
+        read.inspect(|_| cached("hit").increment(1))
     }
 
     /// These are declared for clients of this era: whether it was not looked yet for what is kept for them.

@@ -1,6 +1,7 @@
 //! When nothing is sent to an HTTP upstream: it failed again and again, or it asked to be left alone.
 
 use crate::health::{Cause, CauseCode};
+use crate::metrics::legs::Transitions;
 use crate::metrics::sampled;
 use crate::upstream::config::{BreakerConfig, Config};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ pub(crate) struct Breaker {
     /// Whether anything is to be looked at: as long as all is well nobody takes the lock.
     is_marked: AtomicBool,
     inner: Mutex<Inner>,
+    /// What it changes to.
+    transitions: Transitions,
     /// Held while it changes and that is shown, so that the last one that is shown is true.
     showing: Mutex<()>,
 }
@@ -49,8 +52,10 @@ impl Breaker {
 
     /// That of an upstream, whose state the metrics show for as long as it is there.
     pub(crate) fn shown(config: &Config) -> Arc<Self> {
-        let breaker = Arc::new(Self::new(config.breaker.clone()));
-        if config.is_http() && config.breaker.is_some() {
+        let is_shown = config.is_http() && config.breaker.is_some();
+        let transitions = if is_shown { Transitions::of(&config.name) } else { Transitions::default() };
+        let breaker = Arc::new(Self { transitions, ..Self::new(config.breaker.clone()) });
+        if is_shown {
             let seen = Arc::downgrade(&breaker);
             sampled::breaker(&config.name, move || Some(seen.upgrade()?.state(Instant::now())));
         }
@@ -89,6 +94,7 @@ impl Breaker {
         if std::mem::replace(&mut inner.is_tried, true) {
             return refused(now, "circuit breaker half-open: one call is trying");
         }
+        self.transitions.half_open();
         Verdict::Probe
     }
 
@@ -100,6 +106,9 @@ impl Breaker {
         let mut inner = self.lock();
         (inner.failures, inner.is_tried) = (0, false);
         let was_open = inner.open.take().is_some();
+        if was_open {
+            self.transitions.closed();
+        }
         self.is_marked.store(inner.pause.is_some(), Ordering::Release);
         was_open
     }
@@ -115,6 +124,7 @@ impl Breaker {
             return None;
         }
         inner.is_tried = false;
+        self.transitions.open();
         inner.open = now.checked_add(config.open_for).map(|until| (until, why.clone()));
         let then = format!("circuit breaker open for {}, then one call tries", seconds(config.open_for));
         Some(failing(inner.failures, why, &then))

@@ -36,6 +36,11 @@ impl<T> Idle<T> {
         }
     }
 
+    /// How many there are; some may be closed or old by now.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// One that is likely to be open and not too old, and when it was made.
     pub(crate) fn take(&mut self, is_closed: impl Fn(&T) -> bool) -> Option<(T, Instant)> {
         let now = Instant::now();

@@ -155,6 +155,16 @@ impl Pool {
         Ok(response)
     }
 
+    /// How many places for connections are taken.
+    pub(crate) fn in_use(&self) -> usize {
+        self.room.held() + self.room_beside.held()
+    }
+
+    /// How many connections wait for their next use.
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle().len()
+    }
+
     /// Puts a connection back whose response has been read to its end.
     pub(crate) fn put(&self, held: Held) {
         if let Held { way: Way::Alone(sender), born, .. } = held

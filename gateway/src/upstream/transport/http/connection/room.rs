@@ -56,6 +56,11 @@ impl FairPermits {
         is_taken.then(|| self.placed(&mut inner, whose))
     }
 
+    /// How many are taken.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().held
+    }
+
     /// A place, in its turn.
     pub(crate) async fn wait(self: &Arc<Self>, whose: Option<&Share>) -> Option<FairPermit> {
         self.queue(whose).await.ok()

@@ -103,6 +103,11 @@ impl Token {
         self.times.is_some_and(|(ahead, _)| now >= ahead)
     }
 
+    /// How long it is still shown, where it ends.
+    pub(super) fn ends_in(&self, now: Instant) -> Option<Duration> {
+        self.times.map(|(_, end)| end.saturating_duration_since(now))
+    }
+
     /// Whether it is no longer shown.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.times.is_some_and(|(_, end)| now >= end)

@@ -5,6 +5,8 @@ use super::source;
 use super::source::Source;
 use super::token::{Issued, Token, Unissued};
 use crate::health::{Cause, CauseCode};
+use crate::metrics::legs::TokenFetches;
+use crate::metrics::sampled;
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Credentials;
@@ -32,6 +34,8 @@ pub(crate) struct Tokens {
     flight: Mutex<Flight>,
     /// What was given out is a secret of the process.
     secrets: mask::Learned,
+    /// How often one was fetched, where that is shown.
+    fetches: Option<TokenFetches>,
 }
 
 /// What is known of fetching.
@@ -54,7 +58,19 @@ enum Found {
 impl Tokens {
     /// From there; nothing is fetched yet.
     pub(crate) fn new(from: Credentials) -> Self {
-        Self { from: from.into(), now: ArcSwapOption::empty(), flight: Mutex::default(), secrets: mask::Learned::new() }
+        let (now, flight, secrets) = (ArcSwapOption::empty(), Mutex::default(), mask::Learned::new());
+        Self { from: from.into(), now, flight, secrets, fetches: None }
+    }
+
+    /// Those of an upstream, which the metrics show for as long as they are there.
+    pub(crate) fn shown(from: Credentials, upstream: &str) -> Arc<Self> {
+        let tokens = Arc::new(Self { fetches: Some(TokenFetches::of(upstream)), ..Self::new(from) });
+        let seen = Arc::downgrade(&tokens);
+        sampled::token(upstream, move || {
+            let now = seen.upgrade()?.now.load_full();
+            Some(now.and_then(|token| token.ends_in(Instant::now())).map_or(usize::MAX, |left| left.as_secs() as usize))
+        });
+        tokens
     }
 
     /// The token that is there, if it can be shown. Where its end is near another one is fetched aside, in this level.
@@ -208,6 +224,10 @@ impl Tokens {
             });
             Ok(Arc::new(token))
         });
+        let is_failure = |unissued: &Unissued| unissued.why.code() != CauseCode::LoginRequired;
+        if let Some(fetches) = self.fetches.as_ref().filter(|_| made.as_ref().err().is_none_or(is_failure)) {
+            fetches.ended(made.is_ok());
+        }
         let mut flight = self.lock();
         flight.last = None;
         match &made {

@@ -1,0 +1,37 @@
+//! How far a call has come with its requests to the upstream, and what is counted of each of them.
+
+use crate::call::Call;
+use crate::call::reply::Outcome;
+use crate::upstream::instance::Instance;
+use crate::upstream::instance::admission::waiter::{Sent, Wait, WaitingFor};
+use crate::upstream::instance::chunks::Folding;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How far a call has come.
+pub(super) enum Stage {
+    /// It waits for its turn, nothing sent; for what, as far as that was told.
+    Waiting(Wait, WaitingFor),
+    /// It waits for the tools to be read again, since its headers were refused.
+    Rereading(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// It was sent.
+    Sent(Sent),
+    /// It was answered, and its result comes in chunks.
+    Folding(Box<Folding>),
+    Over,
+}
+
+/// A request has ended with the outcome of this place, after this time.
+pub(super) fn ended(instance: &Instance, call: &Call, (outcome, time): (usize, Duration)) {
+    let method = (call.method.place(), call.method.label());
+    instance.status.metrics.attempts.ended(method, outcome, time.as_secs_f64());
+}
+
+/// A request that was sent then did not run, and the call is sent once more for this reason.
+pub(super) fn repeated(instance: &Instance, call: &Call, sent: Instant, reason: &'static str) {
+    let is_refused = reason != "session_lost";
+    let outcome = if is_refused { Outcome::RPC_ERROR } else { Outcome::UPSTREAM_UNAVAILABLE };
+    ended(instance, call, (outcome, sent.elapsed()));
+    instance.status.metrics.attempts.repeated(reason);
+}

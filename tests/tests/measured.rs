@@ -1,0 +1,109 @@
+//! What the metrics say of the way to an upstream, of clients, lists and the configuration; and the spans of a call that was sent twice.
+
+use trunkline_tests::client::{Client, http};
+use trunkline_tests::collector::{Collector, Span};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::Order;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// The value of a series as it is written.
+fn value(page: &str, series: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+async fn page(gateway: &Gateway) -> String {
+    String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned()
+}
+
+#[tokio::test]
+async fn a_call_that_is_sent_twice_is_two_attempts_one_retry_and_two_spans() {
+    let collector = Collector::start().await;
+    let up = Upstream::http(Script::new("up", LEGACY)).await;
+    let traces = format!("[traces]\nendpoint = \"{}\"\n", collector.url);
+    let gateway = Gateway::serve(&Config::new().upstream(&up).section(&traces)).await;
+    let client = Client::connect(&gateway.reach(), Revision::MODERN).await;
+    client.tools_until("it is listed", |tools| tools.contains(&"up__echo".into())).await;
+    client.call("up__echo", "{}").await.text();
+    up.order(Order::ForgetSessions).await;
+    client.call("up__echo", "{}").await.text();
+    let page = page(&gateway).await;
+    let requests = |outcome: &str| {
+        let labels = format!("upstream=\"up\",method=\"tools/call\",outcome=\"{outcome}\"");
+        value(&page, &format!("trunkline_upstream_requests_total{{{labels}}}"))
+    };
+    assert_eq!([requests("ok"), requests("upstream_unavailable")], [Some(2.0), Some(1.0)], "{page}");
+    let retries = |reason: &str| {
+        value(&page, &format!("trunkline_upstream_retries_total{{upstream=\"up\",reason=\"{reason}\"}}"))
+    };
+    assert_eq!([retries("session_lost"), retries("revision")], [Some(1.0), Some(0.0)], "{page}");
+    let timed = "trunkline_upstream_request_duration_seconds_count{upstream=\"up\",method=\"tools/call\"}";
+    assert_eq!(value(&page, timed), Some(3.0), "{page}");
+    let lost = |span: &Span| {
+        let is_it = span.attributes.get("error.type").is_some_and(|error| error == "session_lost");
+        is_it.then(|| span.clone())
+    };
+    let first = collector.spans.wait("the span of the first attempt", lost).await;
+    let spans = collector.trace(&first.trace, 3).await;
+    let server = spans.iter().find(|span| span.kind == 2).expect("a span of the call");
+    let attempts: Vec<_> = spans.iter().filter(|span| span.kind == 3).collect();
+    assert_eq!(attempts.len(), 2, "{spans:?}");
+    assert!(attempts.iter().all(|span| span.parent == server.id), "{spans:?}");
+    assert_eq!(server.attributes["network.transport"], "tcp", "{server:?}");
+    for span in &attempts {
+        let known = ["gen_ai.tool.name", "network.transport", "mcp.protocol.version"].map(|key| &*span.attributes[key]);
+        assert_eq!(known, ["echo", "tcp", LEGACY.text()], "{span:?}");
+    }
+    assert_eq!(attempts.iter().filter(|span| span.attributes.contains_key("error.type")).count(), 1, "{spans:?}");
+}
+
+#[tokio::test]
+async fn clients_lists_workers_and_the_configuration_are_measured() {
+    let (one, other) =
+        (Upstream::http(Script::new("one", LEGACY)).await, Upstream::stdio(Script::new("two", LEGACY)).await);
+    let filter = "[upstreams.two.tools]\ndeny = [\"echo\"]\n";
+    let of = |more: &str| Config::new().upstream(&one).upstream(&other).section(filter).section(more);
+    let gateway = Gateway::serve(&of("[metrics]\nper_tool = true\n")).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    let all = |tools: &[String]| tools.contains(&"one__echo".into()) && tools.contains(&"two__wait".into());
+    client.tools_until("all are listed", all).await;
+    let before = page(&gateway).await;
+    for (series, least) in [
+        ("trunkline_http_connections{face=\"http\"}", 1.0),
+        ("trunkline_client_info{client=\"_other\",version_major=\"\",protocol_version=\"2025-11-25\"}", 1.0),
+        ("trunkline_catalog_refresh_total{upstream=\"one\",outcome=\"ok\"}", 1.0),
+        ("trunkline_catalog_refresh_total{upstream=\"one\",outcome=\"failed\"}", 0.0),
+        ("trunkline_catalog_read_timestamp_seconds{upstream=\"two\"}", 1e9),
+        ("trunkline_catalog_bytes{upstream=\"two\"}", 100.0),
+        ("trunkline_tools_hidden{reason=\"filtered\"}", 1.0),
+        ("trunkline_tools_hidden{reason=\"contested\"}", 0.0),
+        ("trunkline_name_conflicts", 0.0),
+        ("trunkline_upstream_connections{upstream=\"one\",state=\"idle\"}", 0.0),
+        ("trunkline_breaker_transitions_total{upstream=\"one\",to=\"open\"}", 0.0),
+        ("trunkline_config_last_reload_timestamp_seconds", 1e9),
+        ("trunkline_config_hash", 1.0),
+        ("trunkline_tokio_workers", 1.0),
+        ("trunkline_tokio_global_queue_depth", 0.0),
+        ("trunkline_tokio_busy_seconds_total", 0.0),
+        ("trunkline_tokio_parks_total", 1.0),
+        // Before the first call of it.
+        ("trunkline_tool_calls_total{upstream=\"one\",tool=\"one__echo\",outcome=\"ok\"}", 0.0),
+    ] {
+        assert!(value(&before, series) >= Some(least), "{series} is {:?} in\n{before}", value(&before, series));
+    }
+    let none = value(&before, "trunkline_tool_calls_total{upstream=\"two\",tool=\"two__echo\",outcome=\"ok\"}");
+    assert_eq!(none, None, "a tool that nobody can call");
+    // The session ends.
+    let id = client.http().session_id().expect("it has one");
+    assert!(http::exchange(&gateway.url, "DELETE", &[("mcp-session-id", &id)], "").await.status < 300);
+    let lasted = |page: &str| value(page, "trunkline_session_duration_seconds_count") == Some(1.0);
+    gateway.look_until("/metrics", "the session is timed", lasted).await;
+    gateway.configure(&of("[metrics]\nper_tool = true\n[limits]\ncalls = \"9/s\"\n"));
+    let hash = |page: &str| value(page, "trunkline_config_hash");
+    gateway
+        .look_until("/metrics", "another configuration has another number", |page| hash(page) != hash(&before))
+        .await;
+}
