@@ -92,3 +92,4 @@ mod unreadable;
 mod upstream_tokens;
 mod visits;
 mod websocket_upstreams;
+mod words;
