@@ -129,8 +129,13 @@ impl Endpoint<'_> {
         })
     }
 
-    /// What a refusal of what was shown means. What the answer holds beside its error may be a secret, and is not told; its words may quote
-    /// what was shown, whether that looks like a token or not.
+    /// Words of the server. They may quote what it was shown, whether that looks like a token or not.
+    pub(super) fn said(&self, text: &str, shown: Option<&str>) -> String {
+        let own = Secrets::of(self.client.secret.iter().cloned().chain(shown.map(str::to_owned)));
+        quoted(&own.masked(text))
+    }
+
+    /// What a refusal of what was shown means. What the answer holds beside its error may be a secret, and is not told.
     fn refused(&self, why: &RequestTokenError<Unanswered, BasicErrorResponse>, shown: &str) -> Refused {
         use BasicErrorResponseType::{InvalidClient, InvalidGrant};
         let answer = match why {
@@ -140,8 +145,7 @@ impl Endpoint<'_> {
                 return now(unavailable("what the token end point answers is neither a token nor an error of OAuth"));
             }
         };
-        let own = Secrets::of(self.client.secret.iter().cloned().chain([shown.to_owned()]));
-        let said = |text: &str| quoted(&own.masked(text));
+        let said = |text: &str| self.said(text, Some(shown));
         let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
         let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
         let cause = cause.foreign(&said(answer.error().as_ref())).foreign(&more);

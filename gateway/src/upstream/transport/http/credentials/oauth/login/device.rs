@@ -2,10 +2,9 @@
 
 use crate::health::{Cause, CauseCode};
 use crate::runtime::timer::late::within;
-use crate::upstream::transport::http::credentials::endpoint::in_short;
 use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
 use crate::upstream::transport::http::credentials::oauth::grant::{Endpoint, Given, Refused, now};
-use crate::upstream::transport::http::credentials::oauth::way::{quoted, to};
+use crate::upstream::transport::http::credentials::oauth::way::to;
 use crate::upstream::transport::http::credentials::once;
 use oauth2::basic::BasicErrorResponse;
 use oauth2::{
@@ -63,7 +62,7 @@ impl DeviceLogin {
         let given: StandardDeviceAuthorizationResponse = within(once::ANSWER_MAX, request.request_async(&post))
             .await
             .map_err(late)?
-            .map_err(|why: RequestTokenError<Unanswered, BasicErrorResponse>| refused(WHAT, &why))?;
+            .map_err(|why: RequestTokenError<Unanswered, BasicErrorResponse>| refused(endpoint, WHAT, &why))?;
         let login = Self { given };
         to(endpoint.login, "the page for the code", login.page())?;
         let is_sound = |char: char| char.is_ascii_graphic() || char == ' ';
@@ -80,7 +79,7 @@ impl DeviceLogin {
         if !endpoint.audience.is_empty() {
             request = request.add_extra_param("resource", endpoint.audience);
         }
-        // The first question is too early by so much.
+        // A server that names no pause is not asked without one.
         let pause = |time: Duration| sleep(time.max(PAUSE_MIN));
         let asking = request.request_async(&post, pause, None);
         let over = || {
@@ -95,26 +94,28 @@ impl DeviceLogin {
                 DeviceCodeErrorResponseType::AccessDenied => {
                     Refused::Over(Cause::new(CauseCode::TokenRefused, "the login was refused at the page"))
                 }
-                other => Refused::Over(told(other.as_ref(), answer)),
+                other => Refused::Over(self.told(endpoint, other.as_ref(), answer)),
             },
             _ => now(unavailable("what the token end point answers is neither a token nor an error of OAuth")),
         })?;
         endpoint.given(&answer)
     }
+
+    /// What a refusal says, in its own words.
+    fn told(&self, endpoint: &Endpoint<'_>, error: &str, answer: &DeviceCodeErrorResponse) -> Cause {
+        let said = |text: &str| endpoint.said(text, Some(self.given.device_code().secret()));
+        let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
+        Cause::new(CauseCode::TokenRefused, "the token end point refuses it:").foreign(&said(error)).foreign(&more)
+    }
 }
 
-/// What a refusal says, in its own words.
-fn told(error: &str, answer: &DeviceCodeErrorResponse) -> Cause {
-    let more = answer.error_description().map(|text| format!(":{}", quoted(text))).unwrap_or_default();
-    Cause::new(CauseCode::TokenRefused, "the token end point refuses it:").foreign(&quoted(error)).foreign(&more)
-}
-
-fn refused(what: &str, why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Cause {
+fn refused(endpoint: &Endpoint<'_>, what: &str, why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Cause {
+    let said = |text: &str| endpoint.said(text, None);
     match why {
         RequestTokenError::ServerResponse(answer) => {
-            let more = answer.error_description().map(|text| format!(": {}", in_short(text))).unwrap_or_default();
+            let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
             let cause = Cause::new(CauseCode::TokenRefused, format!("{what} refuses it:"));
-            cause.foreign(&quoted(answer.error().as_ref())).foreign(&more)
+            cause.foreign(&said(answer.error().as_ref())).foreign(&more)
         }
         RequestTokenError::Request(Unanswered(unissued)) => unissued.why.clone(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
