@@ -177,9 +177,10 @@ impl Handle for Router {
             false => self.declared.find(era, &call.caller),
         };
         let own = self.views.of(&call.caller, declared.as_ref(), listens);
-        let of_declared =
-            declared.as_ref().and_then(|view| if listens { Some(view.current()) } else { view.differing() });
-        let current = own.as_ref().map(|view| view.current()).or(of_declared).unwrap_or_else(|| self.eras.of(era));
+        let of_declared = declared.as_ref().and_then(|view| view.differing());
+        let shown = own.as_ref().map(|view| view.current()).or(of_declared).unwrap_or_else(|| self.eras.of(era));
+        let of_listener = declared.as_ref().filter(|_| listens && own.is_none()).map(|view| view.current());
+        let current = of_listener.unwrap_or(shown);
         let call = match calls::admit(call, self.unknown) {
             Ok(call) => call,
             Err(refusal) => return Reply::refuse(revision, refusal),
@@ -201,7 +202,7 @@ impl Handle for Router {
             Method::Listen => {
                 let declared = declared.as_ref().map_or(Sees::Era, |view| Sees::Declared(view.hold()));
                 let sees = if own.is_some() { Sees::Session } else { declared };
-                listen::listen(current, &self.listeners, tasks::untied(call), sees)
+                listen::listen((current, shown), &self.listeners, tasks::untied(call), sees)
             }
             Method::Discover => {
                 let catalog = current.load();

@@ -17,6 +17,7 @@ use crate::runtime::{Keyed, aside};
 use crate::upstream::inventory::Inventory;
 use granted::{GrantedViews, View};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a template takes for each byte of its text, taken apart twice: it may have a part for every third byte.
@@ -28,6 +29,8 @@ pub(crate) type Names = ByMember<Arc<str>>;
 /// All entries of one kind, in order.
 pub(crate) struct ItemList {
     kind: Kind,
+    /// No other list has the same.
+    version: u64,
     entries: Vec<Entry>,
     index: HashMap<Arc<str>, u32, Keyed>,
     page_size: usize,
@@ -52,10 +55,12 @@ impl ItemList {
         names: &Arc<Names>,
         (page_size, budget): (usize, &Budget),
     ) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let version = COUNT.fetch_add(1, Ordering::Relaxed);
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.public.clone(), at as u32)).collect();
         let (charge, budget, names) = (Charge::default(), budget.clone(), names.clone());
         let (announced, whole, granted) = (Vec::new(), Default::default(), GrantedViews::default());
-        Self { kind, entries, index, page_size, announced, charge, budget, whole, granted, names }
+        Self { kind, version, entries, index, page_size, announced, charge, budget, whole, granted, names }
     }
 
     /// The same, after the upstreams have said so often that it changed.
@@ -69,6 +74,11 @@ impl ItemList {
         let counts = known.iter().filter_map(|(id, inventory)| Some((id, count(inventory.as_ref()?))));
         self.announced = counts.filter(|(_, count)| *count > 0).collect();
         self
+    }
+
+    /// By what it is told from all other lists.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// What its entries take of the budget beside the inventories.

@@ -4,7 +4,7 @@ use super::current::Current;
 use super::kind::Kind;
 use super::list::ItemList;
 use super::owner::{Member, Owner};
-use super::snapshot::{Catalog, Members, Rules, weight};
+use super::snapshot::{Catalog, Members, Rules, Versions, weight};
 use crate::call::caller::rights::Rights;
 use crate::router::listen::Listeners;
 use crate::router::names::overlap;
@@ -140,13 +140,13 @@ impl Told {
     pub(crate) fn tell(
         &mut self,
         current: &Current,
-        tell: impl FnOnce(u64, &dyn Fn(Option<&Arc<Rights>>) -> Vec<Kind>) -> bool,
+        tell: impl FnOnce(&Versions, &dyn Fn(Option<&Arc<Rights>>) -> Vec<Kind>) -> bool,
     ) {
         if Instant::now() < self.joined_until {
             return;
         }
         let (now, before) = (current.keep(), &self.lists);
-        if tell(now.version, &|rights| now.changes(before, rights)) {
+        if tell(&now.versions(), &|rights| now.changes(before, rights)) {
             let was_quiet = self.joined_until.elapsed() >= BUSY_FOR;
             self.in_a_row = if was_quiet { 1 } else { self.in_a_row + 1 };
             let is_busy = self.in_a_row > IN_A_ROW;

@@ -71,6 +71,13 @@ pub(crate) struct Rules {
     pub(crate) budget: Budget,
 }
 
+/// Which catalog it is, and which lists it has: two catalogs share a list that is the same in both.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Versions {
+    pub(crate) catalog: u64,
+    pub(crate) lists: [u64; 4],
+}
+
 /// What merging these inventories costs, in bytes of work.
 pub(crate) fn weight(known: &Known) -> usize {
     known.values().flatten().map(|inventory| inventory.counts().iter().sum::<usize>() * ITEM_COST).sum()
@@ -323,6 +330,11 @@ impl Catalog {
     /// All of all kinds.
     pub(crate) fn lists(&self) -> [Arc<ItemList>; 4] {
         self.shelves.clone()
+    }
+
+    /// Which catalog this is.
+    pub(crate) fn versions(&self) -> Versions {
+        Versions { catalog: self.version, lists: self.shelves.each_ref().map(|list| list.version()) }
     }
 
     /// The kinds in which the view of a caller with these rights differs from what was listed before.

@@ -1,11 +1,13 @@
 //! What one listener has yet to hear: flags for lists, and log messages, bounded in number and in bytes.
 
-use crate::call::LogLevel;
 use crate::call::reply::Change;
+use crate::call::{ListenFilter, LogLevel};
 use crate::memory::StandingCharge;
 use crate::memory::budget::Budget;
 use crate::metrics;
 use crate::protocol::value::Object;
+use crate::router::catalog::Kind;
+use crate::router::catalog::snapshot::Versions;
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -16,9 +18,11 @@ pub(super) const LOGS_BYTES_MAX: usize = 256 * 1024;
 /// What a listener has yet to hear.
 #[derive(Default)]
 pub(super) struct Pending {
-    pub(super) tools: bool,
-    pub(super) prompts: bool,
-    pub(super) resources: bool,
+    /// The catalog of which it was told last, or which was in force when it had its place: of that one it need not be told.
+    pub(super) seen: Versions,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
     logs: VecDeque<(LogLevel, Object, StandingCharge)>,
     log_bytes: usize,
     is_closed: bool,
@@ -35,6 +39,25 @@ pub(crate) enum Heard {
 }
 
 impl Pending {
+    /// This catalog is in force; nothing was heard yet.
+    pub(super) fn saw(&mut self, now: Versions) {
+        self.seen = now;
+        (self.tools, self.prompts, self.resources) = Default::default();
+    }
+
+    /// A list has changed; that is kept where it was asked for.
+    pub(super) fn tell(&mut self, kind: Kind, filter: &ListenFilter) {
+        let (flag, is_wanted) = match kind {
+            Kind::Tools => (&mut self.tools, filter.tools),
+            Kind::Prompts => (&mut self.prompts, filter.prompts),
+            Kind::Resources | Kind::Templates => (&mut self.resources, filter.resources),
+        };
+        if is_wanted {
+            *flag = true;
+            self.wake();
+        }
+    }
+
     /// Takes a log message; the oldest go for it, and one that finds no room is dropped.
     pub(super) fn log(&mut self, level: LogLevel, params: Object, budget: &Budget) {
         let length = params.raw().len();

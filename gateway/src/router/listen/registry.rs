@@ -13,13 +13,14 @@ use crate::metrics;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::router::catalog::Kind;
+use crate::router::catalog::snapshot::Versions;
 use crate::router::tasks::TaskNotifier;
 use crate::upstream::SessionLevels;
 use crate::upstream::notice::{Audience, Notice};
 use bytes::Bytes;
 use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -75,8 +76,6 @@ pub(crate) struct Listener {
     session: Option<Arc<str>>,
     /// What it sees.
     sees: Sees,
-    /// The version of the catalog that was in force when it had its place: of that one, and those before, it need not be told.
-    seen: AtomicU64,
     grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
@@ -99,9 +98,9 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// The catalog of this version is in force: what changed before is no news to whoever listens from now on.
-    pub(crate) fn saw(&self, version: u64) {
-        self.listener.seen.store(version, Ordering::Release);
+    /// This catalog is in force: what changed before is no news to whoever listens from now on.
+    pub(crate) fn saw(&self, now: Versions) {
+        self.listener.lock().saw(now);
     }
 }
 
@@ -174,7 +173,6 @@ impl Listeners {
             era: call.revision().era(),
             session,
             sees,
-            seen: AtomicU64::new(0),
             grants: call.caller.grants.clone(),
             log_level: heard_by(call, is_of_lists),
             is_level_named: call.log_level.is_some(),
@@ -190,24 +188,24 @@ impl Listeners {
         Ok(Registration { registry: self.0.clone(), key, listener, _places: places })
     }
 
-    /// Tells every listener of an era without a view of its own of the lists that changed for it up to a version of the catalog; says
-    /// whether anybody was told.
-    pub(crate) fn tell_era(&self, era: Era, version: u64, changes: Changes<'_>) -> bool {
+    /// Tells every listener of an era without a view of its own of the lists that changed for it up to a catalog; says whether
+    /// anybody was told.
+    pub(crate) fn tell_era(&self, era: Era, now: &Versions, changes: Changes<'_>) -> bool {
         let sees = |listener: &Listener| listener.era == era && matches!(listener.sees, Sees::Era);
-        tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
+        tell(self.0.those(|listener| sees(listener) && listener.is_news(now)), now, changes)
     }
 
     /// The same for the listeners that see what those do who declare the same.
-    pub(crate) fn tell_declared(&self, view: &Arc<()>, version: u64, changes: Changes<'_>) -> bool {
+    pub(crate) fn tell_declared(&self, view: &Arc<()>, now: &Versions, changes: Changes<'_>) -> bool {
         let sees = |listener: &Listener| matches!(&listener.sees, Sees::Declared(seen) if Arc::ptr_eq(seen, view));
-        tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
+        tell(self.0.those(|listener| sees(listener) && listener.is_news(now)), now, changes)
     }
 
     /// The same for the listeners of a session that has a view of its own.
-    pub(crate) fn tell_session(&self, session: &str, changes: Changes<'_>) -> bool {
+    pub(crate) fn tell_session(&self, session: &str, now: &Versions, changes: Changes<'_>) -> bool {
         let mut those = self.0.of_session(session);
         those.retain(|listener| matches!(listener.sees, Sees::Session));
-        tell(those, changes)
+        tell(those, now, changes)
     }
 
     /// Tells the listeners with these rights of the lists that differ for them, as `differ` says by what each sees.
@@ -224,8 +222,8 @@ impl Listeners {
     }
 }
 
-/// Tells these listeners; says whether there was anything for any of them.
-fn tell(listeners: Vec<Arc<Listener>>, changes: Changes<'_>) -> bool {
+/// Tells these listeners of what each has not seen yet; says whether there was anything for any of them.
+fn tell(listeners: Vec<Arc<Listener>>, now: &Versions, changes: Changes<'_>) -> bool {
     let mut by_rights: Vec<(Option<Arc<Rights>>, Vec<Kind>)> = Vec::new();
     for listener in listeners {
         let rights = listener.grants.keep();
@@ -235,7 +233,7 @@ fn tell(listeners: Vec<Arc<Listener>>, changes: Changes<'_>) -> bool {
             by_rights.push((rights, changes));
             by_rights.len() - 1
         });
-        by_rights[at].1.iter().for_each(|kind| listener.tell(*kind));
+        listener.tell_news(now, &by_rights[at].1);
     }
     by_rights.iter().any(|(_, kinds)| !kinds.is_empty())
 }
@@ -346,8 +344,15 @@ impl Registry {
 }
 
 impl Listener {
-    fn is_news(&self, version: u64) -> bool {
-        self.seen.load(Ordering::Acquire) < version
+    fn is_news(&self, now: &Versions) -> bool {
+        self.lock().seen.catalog < now.catalog
+    }
+
+    /// Tells of those of the lists that it has not seen as they are now.
+    fn tell_news(&self, now: &Versions, kinds: &[Kind]) {
+        let before = std::mem::replace(&mut self.lock().seen, *now);
+        let is_seen = |kind: Kind| before.lists[kind as usize] == now.lists[kind as usize];
+        kinds.iter().filter(|kind| !is_seen(**kind)).for_each(|kind| self.tell(*kind));
     }
 
     /// Tells the level that it wants, where it wants one.
@@ -362,17 +367,7 @@ impl Listener {
     }
 
     fn tell(&self, kind: Kind) {
-        let mut pending = self.lock();
-        let pending = &mut *pending;
-        let (flag, is_wanted) = match kind {
-            Kind::Tools => (&mut pending.tools, self.filter.tools),
-            Kind::Prompts => (&mut pending.prompts, self.filter.prompts),
-            Kind::Resources | Kind::Templates => (&mut pending.resources, self.filter.resources),
-        };
-        if is_wanted {
-            *flag = true;
-            pending.wake();
-        }
+        self.lock().tell(kind, &self.filter);
     }
 
     fn log(&self, level: LogLevel, params: Object) {

@@ -29,8 +29,13 @@ const URIS_MAX: usize = 1024;
 /// So many tasks may be.
 const TASKS_MAX: usize = 64;
 
-/// Takes a listen call; `sees` says whose the catalog is.
-pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, sees: Sees) -> Reply {
+/// Takes a listen call; `sees` says whose the catalog is. What lists of its caller show now may be ahead of that.
+pub(crate) fn listen(
+    (current, shown): (&Arc<Current>, &Arc<Current>),
+    listeners: &Listeners,
+    call: Call,
+    sees: Sees,
+) -> Reply {
     let revision = call.revision();
     let Some(mut filter) = ListenFilter::parse(&call.params) else {
         let why = "`notifications` must be an object of flags, `resourceSubscriptions` and `taskIds`";
@@ -60,7 +65,7 @@ pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
             return Reply::refuse(revision, Refusal::new(Reason::Busy, why));
         }
     };
-    registration.saw(current.load().version);
+    registration.saw(shown.load().versions());
     let lists = ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..filter.clone() };
     let has_owners = !filter.uris.is_empty() || !filter.tasks.is_empty();
     let caller = call.caller.clone();

@@ -185,3 +185,47 @@ async fn lists_of_one_who_may_not_see_an_upstream_neither_ask_it_nor_wait_for_it
     assert_eq!((restricted("y").await, begun.elapsed()), (vec![], Duration::ZERO));
     assert!(!a.is_held("y") && !b.is_held("y"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_has_listed_is_no_news_to_it_however_far_its_view_has_come() {
+    let (tasks, mut had_listed) = (Tasks::default(), Vec::new());
+    for steps in 0..8 {
+        // A task takes its turn among those that bring the views up to date; a test runs once they have all come to rest.
+        let (told, had) = tokio::sync::oneshot::channel();
+        tasks.spawn(async move { told.send(listens_after(steps).await).unwrap() });
+        had_listed.push(had.await.unwrap());
+    }
+    assert!(had_listed.contains(&true) && had_listed.contains(&false), "{had_listed:?}");
+}
+
+/// Lists and listens after so many turns since a change; says whether the list had it already.
+async fn listens_after(steps: usize) -> bool {
+    let a = varying();
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    assert_eq!(listed(&stage, "ann", "x").await, ["a__of_all"]);
+    assert!(a.vary("x", Variant::Shared));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let with_prompts = |tools: &[&str]| Inventory { prompts: vec![item("name", "p")].into(), ..inventory(tools) };
+    a.offer(with_prompts(&["of_all", "more"]));
+    for _ in 0..steps {
+        let mut is_over = false;
+        let turn = std::future::poll_fn(|cx| match std::mem::replace(&mut is_over, true) {
+            true => Poll::Ready(()),
+            false => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        });
+        turn.await;
+    }
+    let has_listed = listed(&stage, "ann", "x").await.len() == 2;
+    let asked = from("ann", "x", Method::Listen, "{}");
+    let mut reply = stage.router.handle(Call { params: ListenFilter::lists().to_params(), ..asked });
+    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    a.offer(with_prompts(&["of_all", "more", "last"]));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let told: Vec<_> = std::iter::from_fn(|| change(&mut reply)).collect();
+    let news: &[Change] = if has_listed { &[Change::Tools] } else { &[Change::Tools, Change::Prompts] };
+    assert_eq!(told, news, "after {steps} turns");
+    has_listed
+}

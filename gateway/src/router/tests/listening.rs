@@ -5,12 +5,14 @@ use crate::call::ListenFilter;
 use crate::call::reply::{Change, Event, Source, Step};
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
+use crate::router::catalog::snapshot::Versions;
 use crate::router::listen::Sees;
 use crate::upstream::notice::{Audience, Notice};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+mod news;
 mod of_themselves;
 
 /// What a reply tells next, where it tells anything now.
@@ -359,7 +361,7 @@ fn one_principals_subscriptions_leave_places_for_others_and_take_none_from_what_
     drop(greedy);
     let heard = listeners.register(&of("ann", Some("s")), &lists, Sees::Session).unwrap();
     let other = listeners.register(&of("ann", Some("t")), &lists, Sees::Session).unwrap();
-    assert!(listeners.tell_session("s", &|_| vec![Kind::Tools]));
+    assert!(listeners.tell_session("s", &versions(1, [1, 0]), &|_| vec![Kind::Tools]));
     let waker = std::task::Waker::noop();
     assert!(heard.listener.next(waker).is_some() && other.listener.next(waker).is_none());
 }
@@ -383,17 +385,9 @@ async fn what_is_listened_to_is_counted_for_its_client_and_comes_back() {
     assert_eq!(budget.used(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
-    let listeners = Listeners::default();
-    let asked = call(Method::Listen, "{}");
-    let era = asked.revision().era();
-    let registration = listeners.register(&asked, &ListenFilter::lists(), Sees::Era).unwrap();
-    registration.saw(5);
-    let tools = |_: Option<&Arc<Rights>>| vec![Kind::Tools];
-    let waker = std::task::Waker::noop();
-    listeners.tell_era(era, 5, &tools);
-    assert!(registration.listener.next(waker).is_none());
-    listeners.tell_era(era, 6, &tools);
-    assert!(registration.listener.next(waker).is_some());
+/// A catalog with these versions of its tools and its prompts.
+fn versions(catalog: u64, [tools, prompts]: [u64; 2]) -> Versions {
+    let mut lists = [0; 4];
+    (lists[Kind::Tools as usize], lists[Kind::Prompts as usize]) = (tools, prompts);
+    Versions { catalog, lists }
 }

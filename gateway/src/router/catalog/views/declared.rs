@@ -203,7 +203,7 @@ impl Shared {
             wanted.mark_unchanged();
             swaps.mark_unchanged();
             view.refresh(base, &mut offers, || self.note());
-            told.tell(&view.current, |version, changes| self.listeners.tell_declared(&view.held, version, changes));
+            told.tell(&view.current, |now, changes| self.listeners.tell_declared(&view.held, now, changes));
             let idle = *view.used() + IDLE;
             tokio::select! {
                 swapped = swaps.changed() => if swapped.is_err() { return },

@@ -49,7 +49,7 @@ async fn keep(era: Era, base: Arc<Current>, view: Arc<Current>, listeners: Liste
     loop {
         swaps.mark_unchanged();
         let mut offers = refresh(era, &base, &view);
-        told.tell(&view, |version, changes| listeners.tell_era(era, version, changes));
+        told.tell(&view, |now, changes| listeners.tell_era(era, now, changes));
         tokio::select! {
             swapped = swaps.changed() => if swapped.is_err() { return },
             () = any(&mut offers) => {}

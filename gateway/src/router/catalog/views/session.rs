@@ -158,7 +158,7 @@ impl Shared {
             instances.mark_unchanged();
             swaps.mark_unchanged();
             let mut offers = self.renew(view, tenant, &budget);
-            told.tell(&view.current, |_, changes| self.listeners.tell_session(tenant.id(), changes));
+            told.tell(&view.current, |now, changes| self.listeners.tell_session(tenant.id(), now, changes));
             tokio::select! {
                 // Neither ends before this does: both are held here.
                 _ = instances.changed() => {}
