@@ -119,3 +119,22 @@ def configuration(documents, gateway):
         done = subprocess.run([gateway, "check", *arguments], capture_output=True, text=True, env={**literals(pod), **variables, "HOME": folder})
     if done.returncode:
         yield f"trunkline check: {done.stdout}{done.stderr}"
+
+
+def piped(text, documents, gateway):
+    """What `helm template | trunkline check -` finds: it names the Deployment, and takes a ConfigMap of somebody else as well."""
+    if not gateway:
+        return
+    made = config_map(documents)
+    if "config.toml" not in made:
+        name = of(documents, "Deployment")[0]["spec"]["template"]["spec"]["volumes"][0]["projected"]["sources"][0]["configMap"]["name"]
+        lines = OF_SOMEBODY_ELSE.replace("\n", "\n    ")
+        text += f"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: {name} }}\ndata:\n  config.toml: |\n    {lines}\n"
+    done = subprocess.run([gateway, "check", "-"], input=text, capture_output=True, text=True, env={})
+    deployment = of(documents, "Deployment")[0]["metadata"]["name"]
+    if done.returncode or f"Deployment {deployment}: " not in done.stdout:
+        yield f"trunkline check -: {done.stdout}{done.stderr}"
+    broken = text.replace("pre_stop_delay", "pre_stop_delays")
+    done = subprocess.run([gateway, "check", "-"], input=broken, capture_output=True, text=True, env={})
+    if done.returncode != 3 or "chart.toml:" not in done.stdout:
+        yield f"trunkline check - takes an unknown key: {done.stdout}{done.stderr}"

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 pub struct Inputs {
     /// Files, the later over the earlier.
     pub files: Vec<PathBuf>,
-    /// What stands in one of the files, before it is written there.
-    pub draft: Option<(PathBuf, String)>,
+    /// What stands in some of the files, before it is written there.
+    pub drafts: Vec<(PathBuf, String)>,
     /// Overrides, values of references, and what children inherit.
     pub environment: Environment,
     /// Flags, over all else: its name, the key that it sets, its value.
@@ -108,6 +108,14 @@ pub(crate) struct Part {
     pub(crate) config: Config,
 }
 
+impl Part {
+    /// The whole of it, for whoever has found that none of its faults is an error.
+    pub(crate) fn without_errors(self) -> Loaded {
+        let Self { faults: Faults(warnings), doubts, config } = self;
+        Loaded { config, warnings, doubts }
+    }
+}
+
 /// Reads, merges and checks all of it. Every fault is found, not only the first.
 pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
     inputs.load_or_part().map_err(|part| part.faults)
@@ -128,7 +136,7 @@ fn read(inputs: Inputs) -> (Reading, bool) {
     let (mut faults, mut gaps) = (Vec::new(), Gaps::default());
     let mut sources: Vec<Source> = Vec::new();
     for path in &inputs.files {
-        let draft = inputs.draft.as_ref().filter(|(draft, _)| draft == path).map(|(_, text)| text);
+        let draft = inputs.drafts.iter().find(|(draft, _)| draft == path).map(|(_, text)| text);
         let Judged { source, doubts, faults: own, gaps: missing } = Judged::of(path, draft);
         faults.extend(own);
         gaps.add(missing);

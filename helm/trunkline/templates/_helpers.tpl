@@ -200,8 +200,8 @@ allow_unauthenticated = true
 {{- if not (or .Values.signingKey.enabled (dig "server" "session" "signing_key" "" .Values.config) .Values.configToml .Values.existingConfigMap) }}
 {{- fail "several replicas need one signing key: signingKey.enabled, or [server.session] signing_key" }}
 {{- end }}
-{{- if and (eq .Values.sessions.affinity "session-id") (not (and .Values.ingress.enabled (eq .Values.ingress.controller "haproxy"))) }}
-{{- fail "sessions.affinity is session-id: only an Ingress with `controller: haproxy` learns a session's replica from its answers" }}
+{{- if and (eq .Values.sessions.affinity "session-id") (not (and .Values.ingress.enabled (ne .Values.ingress.controller "other"))) }}
+{{- fail "sessions.affinity is session-id: only an Ingress with a known `ingress.controller` (ingress-nginx, nginx, haproxy) leads requests by it" }}
 {{- end }}
 {{- end }}
 {{- end }}

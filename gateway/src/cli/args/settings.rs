@@ -181,7 +181,7 @@ fn look_or_part(shared: &Shared, flags: Vec<Flag>, is_running: bool) -> Result<S
         flags: level.into_iter().chain(flags).collect(),
         is_running,
         demo: std::env::current_exe().ok(),
-        draft: None,
+        drafts: Vec::new(),
     }
     .load_or_part()?;
     loaded.config.admin.control = Some(control);

@@ -14,6 +14,9 @@ use super::shared::{Look, Shared};
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    /// `-`: check what comes on stdin, a configuration or the manifests that `helm template` prints
+    #[arg(value_name = "-", value_parser = ["-"])]
+    pub(crate) stdin: Option<String>,
     /// Fail where there are warnings, too
     #[arg(long)]
     pub(crate) strict: bool,
@@ -23,6 +26,13 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Check {
+    /// Whether the configuration comes on stdin.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.stdin.is_some()
+    }
 }
 
 // What `import` takes besides.

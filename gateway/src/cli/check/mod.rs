@@ -2,6 +2,12 @@
 
 // The command: reads the configuration, prints its faults and doubts.
 mod command;
+// `trunkline check -`: the configuration comes from stdin, by itself or within manifests.
+mod stream;
+// Kubernetes manifests: the gateways that they would start.
+mod manifests;
+// What was found in one configuration or several, and how it is told.
+mod found;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;
 // What one who calls would see.

@@ -123,7 +123,12 @@ fn of_a_host(file: &Path) -> anyhow::Error {
 fn errors(files: &[PathBuf], draft: Option<(PathBuf, String)>) -> Vec<Fault> {
     let is_draft = |file: &Path| draft.as_ref().is_some_and(|(draft, _)| draft == file);
     let files = files.iter().filter(|file| file.exists() || is_draft(file)).cloned().collect();
-    let faults = load(Inputs { files, draft, environment: Environment::of_process(), ..Inputs::default() });
+    let faults = load(Inputs {
+        files,
+        drafts: draft.into_iter().collect(),
+        environment: Environment::of_process(),
+        ..Inputs::default()
+    });
     let faults = faults.err().map_or_else(Vec::new, |faults| faults.0);
     faults.into_iter().filter(|fault| fault.severity == Severity::Error).collect()
 }

@@ -216,7 +216,7 @@ mod tests {
         let path = std::path::PathBuf::from("/t.toml");
         let inputs = Inputs {
             files: vec![path.clone()],
-            draft: Some((path, text.to_owned())),
+            drafts: vec![(path, text.to_owned())],
             environment: Environment::of(variables),
             ..Inputs::default()
         };

@@ -140,8 +140,8 @@ fn fault(server: &Server) -> Option<String> {
         table.remove("env_file");
     }
     let path = PathBuf::from("trunkline.toml");
-    let draft = Some((path.clone(), alone.to_string()));
-    let Faults(faults) = load(Inputs { files: vec![path], draft, ..Inputs::default() }).err()?;
+    let drafts = vec![(path.clone(), alone.to_string())];
+    let Faults(faults) = load(Inputs { files: vec![path], drafts, ..Inputs::default() }).err()?;
     let is_lasting = |fault: &Fault| {
         fault.severity == Severity::Error && !["unset-variable", "unreadable-file"].contains(&fault.kind)
     };
