@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
@@ -90,6 +91,12 @@ impl Upstream {
     }
 }
 
+/// How long a call wants to wait for its answer.
+fn wait(frame: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(frame).ok()?;
+    between(text, "\"wait\":", &[',', '}'])?.parse().ok().map(Duration::from_millis)
+}
+
 fn between<'a>(text: &'a str, start: &str, end: &[char]) -> Option<&'a str> {
     let rest = text[text.find(start)? + start.len()..].trim_start();
     rest.find(end).map(|at| &rest[..at])
@@ -134,6 +141,9 @@ async fn serve_http(upstream: &'static Upstream, listener: TcpListener, tls: Opt
         socket.set_nodelay(true)?;
         let service = service_fn(move |request: Request<Incoming>| async move {
             let body = request.into_body().collect().await?.to_bytes();
+            if let Some(wait) = wait(&body) {
+                tokio::time::sleep(wait).await;
+            }
             Ok::<_, hyper::Error>(match upstream.answer(&body) {
                 Some(answer) => whole(200, answer),
                 None => whole(202, ""),

@@ -123,6 +123,15 @@ impl Connection {
 
     /// One call; its words are its own and must come back.
     pub(crate) async fn call(&mut self, call: usize) -> Result<Duration> {
+        self.call_with(call, "").await
+    }
+
+    /// One that the upstream answers after so many milliseconds.
+    pub(crate) async fn call_waiting(&mut self, call: usize, milliseconds: u64) -> Result<Duration> {
+        self.call_with(call, &format!(",\"wait\":{milliseconds}")).await
+    }
+
+    async fn call_with(&mut self, call: usize, more: &str) -> Result<Duration> {
         let words = format!("{:08x}-{call:08x}-{}", self.worker, "0123456789abcdef0123456789abcdef0123456789abcde");
         let tool = &self.tool;
         let (headers, meta) = match self.dialect {
@@ -133,7 +142,7 @@ impl Connection {
             Dialect::Legacy => (String::new(), ""),
         };
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{call},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{words}"}}{meta}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{call},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{words}"{more}}}{meta}}}}}"#
         );
         let started = Instant::now();
         self.exchange(&headers, &body).await?;

@@ -2,15 +2,17 @@
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind, `bench --start` measures only start and recovery, `bench --scrape` only the metrics
-//! after a million calls with invented names. With `--budget` the count fails where a call costs more than it may, with
+//! after a million calls with invented names, `bench --reload` only a hundred reloads and an end under load. With `--budget` the count fails where a call costs more than it may, with
 //! `--budget=guided` by the budgets of a build that was guided by a profile. `bench --train` runs what such a profile is taken from.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
 
+mod drain;
 mod instructions;
 mod load;
 mod others;
+mod reload;
 mod scrape;
 mod stage;
 mod start;
@@ -34,14 +36,15 @@ struct Scale {
     sessions: usize,
     starts: usize,
     invented: usize,
+    reloads: usize,
 }
 
 fn main() -> Result<()> {
     let flags: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| flags.iter().any(|given| given == flag);
     let scale = match has("--smoke") {
-        true => Scale { rounds: 1, calls: 4_000, sessions: 1_500, starts: 3, invented: 20_000 },
-        false => Scale { rounds: 5, calls: 60_000, sessions: 4_500, starts: 11, invented: 1_000_000 },
+        true => Scale { rounds: 1, calls: 4_000, sessions: 1_500, starts: 3, invented: 20_000, reloads: 5 },
+        false => Scale { rounds: 5, calls: 60_000, sessions: 4_500, starts: 11, invented: 1_000_000, reloads: 100 },
     };
     let folder = std::env::temp_dir().join(format!("trunkline-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -63,6 +66,10 @@ fn main() -> Result<()> {
         if has("--scrape") {
             return scrape::measure(scale.invented, &folder).await;
         }
+        if has("--reload") {
+            reload::measure(scale.reloads, &folder).await?;
+            return drain::measure(&folder).await;
+        }
         if !has("--instructions") {
             println!("{} cores, median of {} rounds, every answer checked", cores(), scale.rounds);
             over_http(scale, &folder).await?;
@@ -72,6 +79,10 @@ fn main() -> Result<()> {
             memory(scale, &folder).await?;
             start::measure(scale.starts, &folder).await?;
             scrape::measure(scale.invented, &folder).await?;
+            reload::measure(scale.reloads, &folder).await?;
+            if !has("--smoke") {
+                drain::measure(&folder).await?;
+            }
         }
         if has("--instructions") || has("--smoke") {
             instructions::measure(&folder, held).await?;

@@ -168,7 +168,8 @@ async fn answered(socket: &mut TcpStream) -> Result<bool> {
     }
 }
 
-async fn scrape(admin: &str) -> Result<String> {
+/// The metrics as they are now, with the head of the answer.
+pub(crate) async fn scrape(admin: &str) -> Result<String> {
     let mut socket = TcpStream::connect(admin).await?;
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await?;
