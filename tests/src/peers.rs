@@ -11,6 +11,7 @@ mod nginx;
 mod prometheus;
 mod served;
 pub mod survivors;
+pub mod systemd;
 mod web;
 mod workplace;
 

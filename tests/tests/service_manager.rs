@@ -5,6 +5,8 @@ use std::path::Path;
 use tokio::net::UnixDatagram;
 use trunkline_tests::client::Client;
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::peers::systemd;
+use trunkline_tests::process::beside;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
@@ -59,6 +61,8 @@ async fn the_service_manager_is_told_of_start_reload_and_end_and_given_signs_of_
 
     gateway.configure(&config.clone().server("[log]\nlevel = \"debug\""));
     let reloading = manager.hears("RELOADING=1\nMONOTONIC_USEC=").await;
+    let at: u64 = manager.heard[reloading].rsplit('=').next().and_then(|text| text.parse().ok()).expect("a number");
+    assert!(at > 0, "{:?}", manager.heard[reloading]);
     let ready = manager.hears("READY=1").await;
     assert!(reloading < ready);
     // One that is refused ends the reload as well.
@@ -78,4 +82,30 @@ async fn a_service_manager_that_cannot_be_reached_is_named_and_the_gateway_serve
     let gateway = Gateway::serve(&Config::new().env("NOTIFY_SOCKET", "/nowhere/notify")).await;
     gateway.says(&["cannot reach the service manager", "NOTIFY_SOCKET"]).await;
     Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
+}
+
+/// The unit of this name in the docs.
+fn unit(name: &str) -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let begin = format!("```ini\n# /etc/systemd/system/{name}\n");
+    let text = page.split(&begin).nth(1).and_then(|rest| rest.split("```").next());
+    text.unwrap_or_else(|| panic!("the page has no {name}")).to_owned()
+}
+
+#[test]
+fn systemd_takes_the_units_of_the_docs() {
+    let installed = "/usr/local/bin/trunkline";
+    let service = unit("trunkline.service");
+    assert!(service.contains(&format!("ExecStart={installed} serve --config ")), "{service}");
+    let ours = beside("trunkline-under-test").display().to_string();
+    let (service, socket) = (service.replace(installed, &ours), unit("trunkline.socket"));
+    let Some(said) = systemd::complaints(&[("trunkline.service", &service), ("trunkline.socket", &socket)]) else {
+        return;
+    };
+    assert_eq!(said, "");
+    // It would say so.
+    let misspelt = service.replace("WatchdogSec", "WatchdogSecs");
+    let said = systemd::complaints(&[("trunkline.service", &misspelt)]).expect("it is installed");
+    assert!(said.contains("WatchdogSecs"), "{said}");
 }
