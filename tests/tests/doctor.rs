@@ -4,9 +4,10 @@ use tokio::process::Command;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::scratch::Scratch;
-use trunkline_tests::within::within;
+use trunkline_tests::shell;
+use trunkline_tests::within::{until, within};
 
-use crate::laptop::text;
+use crate::laptop::{entry, in_home, text};
 
 /// What the doctor says in a folder, of a user that has this gateway.
 async fn doctor(gateway: &Gateway, folder: &Scratch) -> String {
@@ -31,4 +32,40 @@ async fn the_doctor_takes_no_gateway_of_another_configuration_for_that_of_this_o
     let own = doctor(&gateway, &folder).await;
     let other = format!("tools: not known, since the gateway that runs (process {pid}) has another configuration");
     assert!(own.contains(&other) && !own.contains("`ill`") && own.ends_with("No problems found\n"), "{own}");
+}
+
+#[tokio::test]
+async fn where_no_gateway_runs_the_limits_of_hosts_are_judged_by_the_lists_that_were_kept() {
+    let home = Scratch::new();
+    let long = "a".repeat(48);
+    let well = entry("sh", &shell::upstream(&[("hello", "said ok"), (&*long, "said ok"), ("shut", "said ok")]));
+    let filter = "tools = { deny = ['shut'] }\n";
+    // As many characters as most hosts take, and more than this one does.
+    let naming = "[naming]\nmax_length = 64\n";
+    let broken = "[upstreams.broken]\ncommand = '/bin/false'\n";
+    let _file = home.file("trunkline.toml", &format!("{naming}{well}{filter}{broken}"));
+    let run = async |args: &[&str]| {
+        let mut command = in_home(&home, args);
+        command.env_remove("XDG_CACHE_HOME").env_remove("XDG_STATE_HOME");
+        text(&within("the command ends", command.output()).await.expect("it runs").stdout)
+    };
+    let before = run(&["doctor", "--host", "cursor"]).await;
+    assert!(before.contains("tools: not known, since no gateway runs and no list is kept"), "{before}");
+    // What is read is kept by the gateway that reads it.
+    let doctor = until("the list is kept", || async {
+        run(&["tools", "sh"]).await;
+        let said = run(&["doctor", "--host", "cursor"]).await;
+        (!said.contains("no list is kept")).then_some(said)
+    })
+    .await;
+    // As clients see them: without what is denied, and with the prefix.
+    let count = "tools: 2, as they were last read; not known of broken; no gateway runs\n";
+    let limit = format!("with 9 of its own; one is longer: `sh__{long}`");
+    assert!(doctor.contains(count) && doctor.contains(&limit), "{doctor}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["doctor", "--json"]).await).expect("it is JSON");
+    assert_eq!(json["tools"], 2, "{json:#}");
+    // Another configuration of the server has no list of this one.
+    let _file = home.file("trunkline.toml", &format!("{well}env = {{ A = 'b' }}\n{broken}"));
+    let other = run(&["doctor"]).await;
+    assert!(other.contains("no list is kept"), "{other}");
 }

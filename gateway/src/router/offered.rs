@@ -2,7 +2,11 @@
 
 use super::catalog::Kind;
 use super::catalog::snapshot::Catalog;
+use super::config::Naming;
+use super::names::{Party, assign};
 use crate::call::caller::Grants;
+use crate::upstream::config::Config;
+use crate::upstream::inventory::Inventory;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -35,6 +39,16 @@ pub struct HiddenTool {
 const CONTESTED: &str = "an upstream before it offers a tool of that name";
 
 impl Offered {
+    /// What clients would call the tools of upstreams, in configuration order: of each its configuration and what it offers.
+    pub(crate) fn names_of(naming: &Naming, upstreams: &[(&Config, Option<Inventory>)]) -> Vec<String> {
+        fn party<'a>((config, inventory): &'a (&Config, Option<Inventory>)) -> Party<'a> {
+            let tools = inventory.iter().flat_map(|inventory| inventory.tools.iter());
+            Party { upstream: &config.name, prefix: &config.prefix, names: tools.map(|tool| &*tool.key).collect() }
+        }
+        let parties: Vec<_> = upstreams.iter().map(party).collect();
+        assign(naming, &parties).into_iter().flatten().flatten().collect()
+    }
+
     /// The tools, at most so many.
     pub fn tools(&self, most: usize) -> Vec<OfferedTool> {
         let tools = self.0.shelf(Kind::Tools).entries().iter().take(most).filter_map(|tool| {

@@ -4,6 +4,8 @@
 mod entries;
 // What to do about a problem: a command or a line as it is typed or written.
 mod fix;
+// The tools that upstreams had when they were last read.
+mod kept;
 // Whether servers take connections.
 mod network;
 // The programs that run servers.
@@ -16,6 +18,7 @@ mod problem;
 use std::io::Write;
 
 use anyhow::anyhow;
+use kept::Kept;
 use network::Ways;
 use problem::Problem;
 use running::Gateway;
@@ -62,6 +65,8 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let gateway = Gateway::of(&doctor.shared);
     problems.extend(sick(&gateway, &known));
     let tools = gateway.tools();
+    let kept = if tools.is_none() { Kept::of(&config) } else { None };
+    let known = tools.as_deref().or(kept.as_ref().map(|kept| &*kept.tools));
     // A file that cannot be read may have an entry.
     let installed = |host: &&Host| entries::may_have_one(host, &environment);
     let hosts: Vec<&Host> = match host {
@@ -70,7 +75,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     };
     for host in &hosts {
         problems.extend(entries::all(host, &environment));
-        problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
+        problems.extend(known.iter().flat_map(|tools| limits(host, tools)));
     }
     let Runtimes { problems: old, told: mut notes } = runtimes::all(&config, &hosts);
     problems.extend(old);
@@ -80,11 +85,11 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let mut out = answer();
     if doctor.json {
         let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
-        let tools = tools.as_ref().map(Vec::len);
+        let tools = known.map(<[String]>::len);
         let report = serde_json::json!({ "problems": problems, "notes": notes, "hosts": hosts, "tools": tools });
         out.json(&format!("{report:#}"))?;
     } else {
-        notes.push(gateway.told(tools.as_deref()));
+        notes.push(gateway.told(tools.as_deref(), kept.as_ref()));
         write!(out, "{}", shown(&problems, &hosts, &notes, Room::of_stdout().columns))?;
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
@@ -139,9 +144,12 @@ fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
     let (before, most) = (host.limits.before, host.limits.name);
     let long: Vec<&str> = tools.iter().filter(|name| name.len() + before > most).map(String::as_str).collect();
     if let Some(first) = long.first() {
-        let count = long.len();
+        let longer = match long.len() {
+            1 => format!("one is longer: `{first}`"),
+            count => format!("{count} are longer, such as `{first}`"),
+        };
         let text = format!(
-            "{}: names of tools have {most} characters at most, with {before} of its own; {count} are longer, such as `{first}`",
+            "{}: names of tools have {most} characters at most, with {before} of its own; {longer}",
             host.title
         );
         let room = most - before;

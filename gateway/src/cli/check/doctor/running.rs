@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::kept::Kept;
 use crate::admin::control;
 use crate::cli::args::{Look, Shared, settings};
 use crate::cli::look;
@@ -61,8 +62,8 @@ impl Gateway {
         Whole::of(&self.look).ok()
     }
 
-    /// How many tools there are, or why nobody knows.
-    pub(super) fn told(&self, tools: Option<&[String]>) -> String {
+    /// How many tools there are, or why nobody knows. `kept` are those that are known without it.
+    pub(super) fn told(&self, tools: Option<&[String]>, kept: Option<&Kept>) -> String {
         let process = |pids: &[u32]| pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let untold = match &self.others[..] {
             [] => match self.look.pid {
@@ -80,7 +81,12 @@ impl Gateway {
                 )
             }
             (Some(tools), _) => format!("tools: {}, by the running gateway", tools.len()),
-            (None, _) => format!("tools: not known, since {untold}; limits of hosts were not looked at"),
+            (None, _) => match kept {
+                Some(kept) => format!("tools: {}; {untold}", kept.told()),
+                None => {
+                    format!("tools: not known, since {untold} and no list is kept; limits of hosts were not looked at")
+                }
+            },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::secrets::private;
 use bytes::Bytes;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,21 @@ impl Folder {
 
     /// What a file holds; `None` where there is none.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Bytes>> {
+        let Some((file, length)) = self.open(name)? else { return Ok(None) };
+        // What was used last is kept longest; where that cannot be noted, it counts as older.
+        let _ = file.set_modified(SystemTime::now());
+        whole(file, length).map(Some)
+    }
+
+    /// The name and the text of the file that was used last of those whose names begin so. It does not count as used by this.
+    pub(super) fn last(&self, begins: &str) -> io::Result<Option<(String, Bytes)>> {
+        let own = self.files()?.into_iter().filter(|file| file.name.starts_with(begins) && !file.is_begun());
+        let Some(Seen { name, .. }) = own.max_by_key(|file| file.used) else { return Ok(None) };
+        let Some((file, length)) = self.open(&name)? else { return Ok(None) };
+        Ok(Some((name, whole(file, length)?)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<(File, u64)>> {
         let (file, opened) = match private::open(&self.0.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
@@ -48,11 +63,7 @@ impl Folder {
         if opened.len() > FILE_BYTES_MAX {
             return Err(io::Error::other("it is too large"));
         }
-        // What was used last is kept longest; where that cannot be noted, it counts as older.
-        let _ = file.set_modified(SystemTime::now());
-        let mut text = Vec::with_capacity(opened.len() as usize);
-        file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
-        Ok(Some(text.into()))
+        Ok(Some((file, opened.len())))
     }
 
     /// Writes a file, in place of what was there. Who reads meanwhile reads the one or the other. With the same beginning of their
@@ -119,6 +130,12 @@ impl Folder {
     }
 }
 
+fn whole(file: File, length: u64) -> io::Result<Bytes> {
+    let mut text = Vec::with_capacity(length as usize);
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text.into())
+}
+
 /// A file that was seen.
 struct Seen {
     name: String,
@@ -136,7 +153,6 @@ impl Seen {
 mod tests {
     use super::*;
     use crate::runtime::Scratch;
-    use std::fs::File;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn mode(path: &Path) -> u32 {
@@ -214,6 +230,32 @@ mod tests {
         folder.write(("k-", "k-new.json"), b"1").unwrap();
         assert_eq!(["k-1.json", "k-2.json", "k-3.json", "k-new.json"].map(is_there), [true, false, true, true]);
         assert!(is_there("other-1.json"), "of another upstream");
+    }
+
+    #[test]
+    fn the_last_of_an_upstream_is_read_without_being_used() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0);
+        assert!(folder.last("k-").is_err(), "there is no folder");
+        folder.write(("k-", "k-1.json"), b"one").unwrap();
+        folder.write(("k-", "k-2.json"), b"two").unwrap();
+        folder.write(("other-", "other-1.json"), b"three").unwrap();
+        let at = |name: &str, seconds: u64| {
+            let file = File::options().write(true).create(true).truncate(false).open(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        };
+        [("k-1.json", 9), ("k-2.json", 5), ("other-1.json", 20), ("k-3.json.1.1.begun", 30)]
+            .into_iter()
+            .for_each(|(name, seconds)| at(name, seconds));
+        for _ in 0..2 {
+            let (name, text) = folder.last("k-").unwrap().unwrap();
+            assert_eq!((&*name, &*text), ("k-1.json", &b"one"[..]));
+        }
+        let used = fs::metadata(folder.path().join("k-1.json")).unwrap().modified().unwrap();
+        assert_eq!(used, SystemTime::UNIX_EPOCH + Duration::from_secs(9));
+        assert_eq!(folder.last("none-").unwrap(), None);
+        set_mode(&folder.path().join("k-1.json"), 0o644);
+        assert!(folder.last("k-").is_err(), "others can read it");
     }
 
     #[test]

@@ -68,6 +68,12 @@ impl InventoryCache {
         }
     }
 
+    /// What was kept last of an upstream, for whichever clients, where nothing runs that reads it. Blocks.
+    pub(crate) fn last(&self, config: &Config) -> Option<Inventory> {
+        let (name, text) = self.folder.last(&format!("{}-", key::of(config))).ok().flatten()?;
+        text::read(text, &name, config, &Budget::default()).ok()
+    }
+
     /// Says once why nothing can be kept.
     fn complain(&self, error: &io::Error) {
         if !self.complained.swap(true, Ordering::Relaxed) {
