@@ -81,18 +81,37 @@ fn unread_is_no_fault(bridged: Result<(), anyhow::Error>) -> Result<(), anyhow::
     if kind == Some(io::ErrorKind::BrokenPipe) { Ok(()) } else { bridged }
 }
 
-struct Bridge<R, W> {
+struct Bridge<R, W, J> {
     client: Reader<R>,
     /// The longest line of the client.
     max: usize,
     stdout: W,
     budget: Budget,
     ledger: RefCell<Ledger>,
-    joiner: Joiner,
+    joiner: J,
     parting: Parting,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Bridge<R, W> {
+/// The way to the gateway that is meant just now.
+trait Joins {
+    /// Joins it, as soon as it can be joined.
+    async fn join(&mut self) -> Result<Gateway, anyhow::Error>;
+
+    /// Why it was not joined, where that was given up.
+    fn given_up(&self, why: &str) -> anyhow::Error;
+}
+
+impl Joins for Joiner {
+    async fn join(&mut self) -> Result<Gateway, anyhow::Error> {
+        Self::join(self).await
+    }
+
+    fn given_up(&self, why: &str) -> anyhow::Error {
+        Self::given_up(self, why)
+    }
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin, J: Joins> Bridge<R, W, J> {
     async fn run(&mut self) -> Result<(), anyhow::Error> {
         let mut gateway = match self.joined(Duration::ZERO).await? {
             Some(Ok(gateway)) => gateway,
@@ -136,7 +155,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Bridge<R, W> {
         let Self { client, joiner, parting, .. } = self;
         let joined = {
             let mut joining = pin!(async {
-                sleep(pause).await;
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
                 joiner.join().await
             });
             loop {

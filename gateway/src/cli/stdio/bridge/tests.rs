@@ -1,4 +1,4 @@
-//! A client that leaves, whatever the bridge waits for.
+//! A client that leaves, whatever the bridge waits for; and how soon one gateway is followed by the next.
 
 use super::*;
 use std::io::Write;
@@ -16,7 +16,7 @@ fn gateways_that_end_at_once_are_followed_ever_more_slowly() {
 const MAX: usize = 1 << 20;
 
 /// A bridge with a client on a pipe, what that reads on stdout, and its end of stdin.
-fn bridge(held: usize) -> (Bridge<Input, DuplexStream>, BufReader<DuplexStream>, io::PipeWriter) {
+fn bridge<J>(held: usize, joiner: J) -> (Bridge<Input, DuplexStream, J>, BufReader<DuplexStream>, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
     let (stdin, budget) = (Input::of(reader.as_fd()).unwrap(), Budget::default());
     let (stdout, read) = tokio::io::duplex(held);
@@ -27,7 +27,7 @@ fn bridge(held: usize) -> (Bridge<Input, DuplexStream>, BufReader<DuplexStream>,
         stdout,
         budget,
         ledger: RefCell::default(),
-        joiner: Joiner::new(&Shared::default()),
+        joiner,
     };
     (bridge, BufReader::new(read), writer)
 }
@@ -45,7 +45,7 @@ fn gateway() -> (Gateway, UnixStream) {
 
 /// Bridges a client that writes this, and leaves, to a gateway: how that ended, after how long, and what the client was told.
 async fn left(lines: String, near: Gateway, held: usize) -> (End, Duration, String) {
-    let (mut bridge, mut read, mut stdin) = bridge(held);
+    let (mut bridge, mut read, mut stdin) = bridge(held, Joiner::new(&Shared::default()));
     // It writes for as long as it is read, and the rest lies in the pipe.
     let writing = std::thread::spawn(move || stdin.write_all(lines.as_bytes()).map(|()| drop(stdin)));
     let began = Instant::now();
@@ -107,4 +107,55 @@ async fn a_client_that_leaves_and_reads_nothing_ends_the_bridge_in_time_and_half
     let ((end, took, told), _far) = tokio::join!(left(call(1, 1), near, 64), answering);
     assert_eq!((end, took), (End::Unread, Duration::from_secs(5)));
     assert_eq!(told.len(), 64, "what it had room for: {told}");
+}
+
+/// A way on which a gateway stands whenever it is looked for: each lives so long.
+struct Always {
+    lives: std::vec::IntoIter<Duration>,
+    started: tokio::sync::mpsc::Sender<(Duration, UnixStream)>,
+    joined: Vec<Instant>,
+}
+
+impl Joins for Always {
+    async fn join(&mut self) -> Result<Gateway, anyhow::Error> {
+        self.joined.push(Instant::now());
+        let Some(life) = self.lives.next() else { return std::future::pending().await };
+        let (near, far) = gateway();
+        self.started.try_send((life, far)).unwrap();
+        Ok(near)
+    }
+
+    fn given_up(&self, why: &str) -> anyhow::Error {
+        anyhow::anyhow!("{why}")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_the_start_of_the_next_gateway_is_waited_for_when_one_has_ended() {
+    let (long, short) = (Duration::from_secs(10), Duration::from_millis(10));
+    let lives = vec![long, long, short, short, short, long, short, short, short, short, short, long];
+    let (started, mut coming) = tokio::sync::mpsc::channel(1);
+    let always = Always { lives: lives.into_iter(), started, joined: Vec::new() };
+    let (mut bridge, _read, _stdin) = bridge(MAX, always);
+    let mut ends = Vec::new();
+    let living = async {
+        while let Some((life, far)) = coming.recv().await {
+            sleep(life).await;
+            drop(far);
+            ends.push(Instant::now());
+            if ends.len() == 12 {
+                break;
+            }
+        }
+        // The last one is looked for now.
+        sleep(long).await;
+    };
+    tokio::select! {
+        ended = bridge.run() => panic!("{ended:?}"),
+        () = living => {}
+    }
+    let joined = &bridge.joiner.joined[1..];
+    let pauses: Vec<_> = joined.iter().zip(&ends).map(|(joined, end)| (*joined - *end).as_secs_f64()).collect();
+    // Only who ends at once for the fourth time in a row is followed later.
+    assert_eq!(pauses, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 0.0]);
 }
