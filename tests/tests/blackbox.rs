@@ -59,6 +59,7 @@ mod noise;
 mod odd_clients;
 mod own_sessions;
 mod parked;
+mod pasted;
 mod plain_calls;
 mod probing;
 mod progress;

@@ -101,9 +101,11 @@ async fn gateway(
 }
 
 /// What stands above and below the snippets: for which hosts each is.
-const BY_URL: &str = "For Claude Code (.mcp.json), Cursor (~/.cursor/mcp.json) and others that take an address:";
-const BY_COMMAND: &str = "For Claude Desktop (claude_desktop_config.json), Zed and others that start their servers:";
-const INSTALL: &str = "`trunkline install HOST` writes it for you.";
+const BY_URL: &str =
+    "For Claude Code (.mcp.json), Cursor (.cursor/mcp.json) and others that take an address under `mcpServers`:";
+const BY_COMMAND: &str = "For Claude Desktop (claude_desktop_config.json), Windsurf (mcp_config.json) and others that start what is under `mcpServers`:";
+const INSTALL: &str =
+    "`trunkline install HOST` writes it for you, also for hosts with other keys: VS Code, Zed, Codex, Goose, opencode.";
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
 fn paste(clients: &[Place], (path, public): (&str, Option<&PublicUrl>), files: &[PathBuf]) -> String {
@@ -129,5 +131,39 @@ pub(super) async fn end<T>(drain: impl Future<Output = T>, told: &mut ShutdownSi
     tokio::select! {
         drained = drain => Ok(drained),
         () = told.to_end() => anyhow::bail!("second shutdown signal: calls in progress were aborted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::setup::hosts::{Form, HOSTS, Host};
+
+    /// The hosts that a text names.
+    fn named(text: &str) -> Vec<&'static Host> {
+        HOSTS.iter().filter(|host| text.contains(host.title)).collect()
+    }
+
+    #[test]
+    fn a_snippet_is_for_hosts_that_have_such_entries_under_its_key_in_the_file_that_is_named() {
+        for heading in [BY_URL, BY_COMMAND] {
+            let hosts = named(heading);
+            assert_eq!(hosts.len(), 2, "{heading}");
+            for host in hosts {
+                assert_eq!(host.root, ["mcpServers"], "{}", host.title);
+                let files = host.user_files(&crate::config::source::Environment::of(&[("HOME", "/h")]));
+                let named = heading.split(['(', ')']).filter(|part| part.ends_with(".json"));
+                let is_of_it = |file: &str| {
+                    files.iter().any(|path| path.ends_with(file))
+                        || host.project_file().is_some_and(|path| path.ends_with(file))
+                };
+                assert_eq!(named.filter(|file| is_of_it(file)).count(), 1, "{}", host.title);
+            }
+        }
+        // What only starts programs takes no address, and the others have keys of their own.
+        assert!(named(BY_URL).iter().all(|host| host.id != "claude-desktop"));
+        let others = named(INSTALL);
+        assert!(others.len() == 5 && others.iter().all(|host| host.root != ["mcpServers"]), "{others:?}");
+        assert!(others.iter().any(|host| host.form == Form::Codex));
     }
 }

@@ -11,8 +11,8 @@ use crate::cli::process::{Failure, Input, Output, runtime};
 use crate::cli::serve;
 
 /// What a person is told who starts it by hand.
-pub(super) const BY_HAND: &str = "`trunkline stdio` waits for MCP requests on stdin, which is a terminal now. Usually an MCP host starts it: add it as a \
-    command to the configuration of the host. `trunkline check` checks the configuration, `trunkline serve` serves hosts over HTTP. \
+pub(super) const BY_HAND: &str = "`trunkline stdio` waits for MCP requests on stdin, which is a terminal now. Usually an MCP host starts it: \
+    `trunkline install HOST` adds it to the configuration of the host. `trunkline check` checks the configuration, `trunkline serve` serves hosts over HTTP. \
     Press Ctrl-D to end it.";
 
 /// Serves until stdin ends. Nothing but frames is written to stdout.
