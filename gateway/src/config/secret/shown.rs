@@ -38,6 +38,9 @@ const IMAGES: [&str; 18] = [
 /// How a volume can be mounted.
 const MOUNTED: [&str; 6] = ["ro", "rw", "z", "Z", "cached", "delegated"];
 
+/// What a mount is made of.
+const MOUNT_KEYS: [&str; 7] = ["type", "src", "source", "dst", "destination", "target", "readonly"];
+
 /// What the word before says of the next one.
 #[derive(Clone, Copy, PartialEq)]
 enum Next {
@@ -66,6 +69,7 @@ pub(crate) fn args(args: &[&str]) -> Vec<String> {
             Next::Rest if !is_plain_flag(arg) => (hidden(arg), Next::Rest),
             Next::Short if !is_flag_like => (behind_short(before, arg), after(before, arg)),
             Next::Open if ["-v", "--volume"].contains(&before) && is_mount(arg) => (arg.to_owned(), Next::Open),
+            Next::Open if before == "--mount" && is_made_of_mounts(arg) => (arg.to_owned(), Next::Open),
             _ => (open(arg), after(before, arg)),
         };
         out.push(shown);
@@ -124,7 +128,7 @@ fn open(arg: &str) -> String {
     match arg {
         "-" => arg.to_owned(),
         _ if is_flag(arg) => flag(arg),
-        _ if arg.starts_with('-') => HIDDEN.to_owned(),
+        _ if arg.starts_with('-') => of_java(arg).unwrap_or_else(|| HIDDEN.to_owned()),
         _ => value(arg),
     }
 }
@@ -144,6 +148,25 @@ fn is_mount(text: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a text is the long form of a mount: `type=bind,src=/srv,dst=/data`.
+fn is_made_of_mounts(text: &str) -> bool {
+    text.split(',').all(|part| {
+        let (key, of_it) = part.split_once('=').unwrap_or((part, ""));
+        MOUNT_KEYS.contains(&key) && value(of_it) == of_it
+    })
+}
+
+/// What a virtual machine of Java takes without a blank: a property with its value, `-Dname=value`, or how much memory, `-Xmx512m`.
+fn of_java(arg: &str) -> Option<String> {
+    let size = arg.strip_prefix("-Xmx").or_else(|| arg.strip_prefix("-Xms"));
+    if size.is_some_and(|size| is_number(size.trim_end_matches(['k', 'm', 'g', 'K', 'M', 'G']))) {
+        return Some(arg.to_owned());
+    }
+    let (name, of_it) = arg.strip_prefix("-D")?.split_once('=').filter(|(name, _)| is_flag_name(name))?;
+    let of_it = if names_secret(name) { hidden(of_it) } else { value(of_it) };
+    Some(format!("-D{name}={of_it}"))
 }
 
 /// What an argument says of the next one.
@@ -204,6 +227,7 @@ fn flag(arg: &str) -> String {
     match of_it {
         _ if !is_flag_name(name.trim_start_matches('-')) => HIDDEN.to_owned(),
         None => name.to_owned(),
+        Some(of_it) if name == "--mount" && is_made_of_mounts(of_it) => arg.to_owned(),
         Some(of_it) if names_secret(name) => format!("{name}={}", given(name, of_it)),
         Some(of_it) => format!("{name}={}", value(of_it)),
     }
@@ -235,17 +259,45 @@ fn value(text: &str) -> String {
         "" | "-" | "." => text.to_owned(),
         _ if is_filled || is_size || is_package(text) => text.to_owned(),
         _ if is_path(text) => path(text),
+        _ if text.contains('*') && is_open_pattern(text) || is_list(text) || has_extras(text) => text.to_owned(),
         _ => HIDDEN.to_owned(),
     }
 }
 
+/// Whether a pattern of names of files is shown: what stands between its stars is no secret.
+fn is_open_pattern(text: &str) -> bool {
+    let plain = text.replace('*', "x");
+    value(&plain) == plain
+}
+
+/// Plain words with commas between them: `database,docs`.
+fn is_list(text: &str) -> bool {
+    text.contains(',') && text.split(',').all(|part| !part.contains(['@', ':']) && is_package(part))
+}
+
+/// A package of Python with what it is to have beside it: `mcp[cli]`.
+fn has_extras(text: &str) -> bool {
+    let parts = text.strip_suffix(']').and_then(|text| text.split_once('['));
+    parts.is_some_and(|(package, extras)| is_package(package) && (is_package(extras) || is_list(extras)))
+}
+
 /// A number, a word, or the name of a package with its version: `@scope/server-files@1.2`, `docker.io/mcp/time:latest`.
 fn is_package(text: &str) -> bool {
+    // Nobody has a password of this form; and packages such as `@upstash/context7-mcp` do.
+    let is_scoped = text.starts_with('@') && text.matches('/').count() == 1;
     text.chars().all(|char| char.is_ascii_alphanumeric() || "@/:._-".contains(char))
         && !is_path(text)
         && !looks_random(text)
-        && text.split(['@', '/', ':']).all(|part| piece(part) == part)
+        && text.split(['@', '/', ':']).all(|part| piece(part) == part || is_scoped && is_numbered(part))
         && text.split_once(':').is_none_or(is_tagged)
+}
+
+/// Whether a part of a name is made of words, of which each may have a digit at its end.
+fn is_numbered(part: &str) -> bool {
+    !begins_as_key(part)
+        && part.split(['-', '_', '.']).all(|word| {
+            is_plain(word) || is_plain(word.strip_suffix(|char: char| char.is_ascii_digit()).unwrap_or(word))
+        })
 }
 
 /// Whether what stands before and behind a colon is an image and its tag, a port of this machine, or a repository, and no name with a
@@ -266,91 +318,4 @@ fn is_tagged((before, tag): (&str, &str)) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(words: &[&str]) -> String {
-        args(words).join(" ")
-    }
-
-    #[test]
-    fn what_clearly_is_no_secret_is_shown() {
-        for line in [
-            "-y @modelcontextprotocol/server-filesystem@2025.1 /home/me/projects ./src ~/notes",
-            "run -i redis:7 postgres:16.2 node:22-alpine python:3.12-slim",
-            "run -v data:/data -v /srv/notes:/notes:ro --volume ~/x:/x:rw,z -v ${HOME}/y:/y mcp/time",
-            "x --no-auth /srv/notes --no-password word --without-token stdio",
-            "run -i --rm --network=host docker.io/mcp/time:latest",
-            "mcp-server-git --repository /srv/repo --port 8080 --log-level=debug --verbose",
-            "-m mcp_server_fetch --user-agent Mozilla",
-            "mcp-remote https://mcp.example.com:8443/sse/v1",
-            "--token ${TOKEN} --header Authorization:${AUTH} ${HOME}/x ${file:/run/secrets/a}",
-        ] {
-            let words: Vec<&str> = line.split(' ').collect();
-            assert_eq!(shown(&words), line);
-        }
-        for url in [
-            "https://mcp.example.com/v1/mcp",
-            "http://127.0.0.1:3000/mcp",
-            "unix:/run/mcp.sock",
-            "ws://[::1]:80/ws",
-            "https://${HOST}/mcp/${KEY}",
-            "https://server.example.com/@me/server/mcp",
-        ] {
-            assert_eq!(address(url), url);
-        }
-    }
-
-    #[test]
-    fn in_doubt_a_value_is_masked_and_no_name() {
-        for (line, expected) in [
-            (&["--token", "hunter"][..], "--token [secret]"),
-            (&["-"], "-"),
-            (&["xf", "-", "-C"], "xf - -C"),
-            (&["--api-key=hunter"], "--api-key=[secret]"),
-            (&["-p", "hunter"], "-p [secret]"),
-            (&["-phunter"], "[secret]"),
-            (&["hunter2hunter"], "[secret]"),
-            (&["-e", "MODE=fast"], "-e MODE=[secret]"),
-            (&["--header", "Authorization: Bearer hunter"], "--header Authorization: [secret]"),
-            (&["--header", "Authorization: Bearer ${T}"], "--header Authorization: Bearer ${T}"),
-            (&["-c", "curl -H key:hunter https://h"], "-c [secret]"),
-            (&["{\"key\": \"hunter\"}"], "[secret]"),
-            (&["me:hunter@tcp(h)/db"], "[secret]"),
-            (&["me:hunter@host"], "[secret]"),
-            (&["me:hunter"], "[secret]"),
-            (&["me:7"], "[secret]"),
-            (&["redis:123456"], "[secret]"),
-            (&["redis:hunter"], "[secret]"),
-            (&["-v", "me:hunter"], "-v [secret]"),
-            (&["-v", "me:/hunter2hunter"], "-v [secret]"),
-            (&["-v", "sk-proj-AbCdEfGh0123:/x"], "-v [secret]"),
-            (&["-v", "ghp_hunter:/x"], "-v [secret]"),
-            (&["-v", "/x:/y:hunter"], "-v /[secret]/[secret]"),
-            (&["me:/hunter"], "[secret]"),
-            (&["--no-auth", "hunter2hunter"], "--no-auth [secret]"),
-            (&["--no-auth=hunter"], "--no-auth=[secret]"),
-            (&["no-auth", "hunter"], "no-auth [secret]"),
-            (&["${T:-hunter}"], "[secret]"),
-            (&["sk-proj-AbCdEfGh0123"], "[secret]"),
-            (&["ghp_0123456789abcdefghijABCDEFGHIJ012345"], "[secret]"),
-            (&["/srv/694b49ebd5f443d985f4000000000000/x"], "/srv/[secret]/x"),
-            (&["postgres://me:hunter@db:5432/app"], "postgres://[secret]@db:5432/app"),
-        ] {
-            assert_eq!(shown(line), expected);
-        }
-        for (url, expected) in [
-            (
-                "https://h.example/mcp?api_key=hunter&page=1#hunter",
-                "https://h.example/mcp?api_key=[secret]&page=[secret]#[secret]",
-            ),
-            ("https://h/s/Njk0YjQ5ZWItZDVmNC00M2Q5LTg1/mcp", "https://h/s/[secret]/mcp"),
-            ("https://hunter@h/x", "https://[secret]@h/x"),
-            ("https://me:hun/ter@h/x", "https://[secret]@h/x"),
-            ("https://h/?hunter", "https://h/?[secret]"),
-            ("https://h/mcp?key=${KEY}", "https://h/mcp?key=${KEY}"),
-        ] {
-            assert_eq!(address(url), expected);
-        }
-    }
-}
+mod tests;
