@@ -352,7 +352,7 @@ impl Gateway {
         }
         // The end of stdin has had its own time, and its own line.
         if !self.levels.faces.is_empty() {
-            tracing::info!("shutting down: waiting up to {grace:?} for calls in progress");
+            tracing::info!("shutting down: waiting up to {} s for calls in progress", grace.as_secs_f32());
         }
         self.levels.faces.end();
         self.listeners.close();

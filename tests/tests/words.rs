@@ -1,6 +1,7 @@
 //! What a person reads while a server starts for the first time, and while a gateway ends.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
@@ -10,6 +11,9 @@ use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::within;
+
+use crate::laptop::{in_home, text};
 
 #[tokio::test]
 async fn a_program_that_may_still_download_what_it_starts_is_named_while_it_does_not_answer() {
@@ -31,14 +35,25 @@ async fn a_program_that_may_still_download_what_it_starts_is_named_while_it_does
 #[tokio::test]
 async fn at_the_end_it_is_said_how_long_calls_are_waited_for() {
     let upstream = Upstream::stdio(Script::new("up", Revision::R2025_11_25)).await;
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = '7s'");
+    let gateway = Gateway::serve(&config).await;
     let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
     client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
     let open = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
     upstream.waiting_at("last").await;
     process::signal(gateway.pid, "TERM");
-    gateway.says(&["shutting down: waiting up to ", " for calls in progress"]).await;
+    gateway.says(&["shutting down: waiting up to 7 s for calls in progress"]).await;
     upstream.order(Order::Open("last".into())).await;
     assert_eq!(open.answer().await.text(), "released");
     assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn the_end_of_stdin_is_said_with_the_time_that_calls_still_have() {
+    let home = Scratch::new();
+    let _file = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nstart = 'lazy'\n");
+    let mut command = in_home(&home, &["stdio", "--log-level", "info"]);
+    let ended = within("it ends", command.stdin(Stdio::null()).output()).await.expect("it runs");
+    let said = text(&ended.stderr);
+    assert!(said.contains("stdin closed; shutting down: waiting up to 2 s for calls in progress"), "{said}");
 }

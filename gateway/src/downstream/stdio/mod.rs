@@ -118,7 +118,8 @@ where
     let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
     if !is_there && is_alone {
         let closed = if fault().is_err() { "stdout failed" } else { closed };
-        tracing::info!("{closed}; shutting down: waiting up to {grace:?} for calls in progress");
+        let seconds = grace.as_secs_f32();
+        tracing::info!("{closed}; shutting down: waiting up to {seconds} s for calls in progress");
     }
     let until = Instant::now() + grace;
     let over = async {
