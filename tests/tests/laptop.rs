@@ -111,6 +111,8 @@ fn an_entry_that_is_a_fault_is_named_and_not_imported() {
         r#""way": {"url": "https://h/", "type": "pigeon"}"#,
         r#""list": {"command": "x", "args": "one two"}"#,
         r#""header": {"url": "https://h/", "headers": {"a b": "c"}}"#,
+        r#""folder": {"command": "x", "args": ["${workspaceFolder}"]}"#,
+        r#""none": null"#,
     ];
     let file = scratch.file("mcp.json", &format!("{{\"mcpServers\": {{{}}}}}", entries.join(", ")));
     let file = file.display().to_string();
@@ -120,6 +122,16 @@ fn an_entry_that_is_a_fault_is_named_and_not_imported() {
     let taken: Vec<_> =
         servers.iter().filter(|one| one["skipped"].is_null()).filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(taken, ["well", "off"], "{said:#}");
+    // Each has its row, also one that no gateway can use, with the reason.
+    assert_eq!(servers.len(), entries.len(), "{said:#}");
+    let table = hosts::text(&hosts::run(scratch.path(), &["import", &file, "--dry-run"]));
+    for (name, why) in [
+        ("folder", "not imported: `${workspaceFolder}` has no value here; write the path of the folder"),
+        ("none", "not imported: there is no server: it is null"),
+    ] {
+        let has_row = table.lines().any(|line| line.starts_with(&format!("{name} ")) && line.contains(why));
+        assert!(has_row, "{name}: {table}");
+    }
     let checked = hosts::text(&hosts::run(scratch.path(), &["check"])).replace("error[unset-variable]", "");
     assert!(!checked.contains("error["), "{checked}");
 }

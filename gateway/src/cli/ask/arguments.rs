@@ -79,8 +79,8 @@ fn object(text: &str) -> Result<Box<RawValue>, String> {
 }
 
 fn unread(text: &str, error: &serde_json::Error) -> String {
-    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let near = (before + error.column().saturating_sub(1)).min(text.len());
+    // It was read as one line of the same length.
+    let near = error.column().saturating_sub(1).min(text.len());
     let at = (0..=near).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let around = |part: &str| text[..at].ends_with(part) || text[at..].starts_with(part);
     let said = error.to_string();
@@ -147,6 +147,7 @@ mod tests {
             (&["{\"a\": 1}}"], "it goes on behind its end"),
             (&["{\"a\": x}"], "character 7, `x`, is not expected there"),
             (&["{\"é\": x}"], "character 7, `x`, is not expected there"),
+            (&["{\"a\": 1,\n\"b\": x}"], "character 15, `x`, is not expected there"),
         ] {
             assert_eq!(of(given), Err(format!("the argument is not a JSON object: {why}; {EXAMPLE}")), "{given:?}");
         }
@@ -170,6 +171,9 @@ mod tests {
                 format!("{{\"n\": {big}, \"x\": 1e999, \"v\": 1.10}}"),
             ),
             (&[&*format!("n={big}"), "v=1.10", "x=1e999"], format!("{{\"n\":{big},\"v\":1.10,\"x\":1e999}}")),
+            // An end of line would end the message.
+            (&["{\"a\":\n1,\r\n\"b\": 2}"], "{\"a\": 1,  \"b\": 2}".to_owned()),
+            (&["a={\"b\":\n1}"], "{\"a\":{\"b\": 1}}".to_owned()),
             (&[&*format!("list=[{big}]"), "b=01"], format!("{{\"b\":\"01\",\"list\":[{big}]}}")),
         ] {
             assert_eq!(of(given), Ok(sent), "{given:?}");

@@ -12,7 +12,7 @@ use super::kind::Sketch;
 use crate::config::fault::{Fault, Place, SHOWN_MAX};
 use crate::config::secret::{looks, shown};
 use crate::config::source::expand::{Lookup, Problem, expand};
-use crate::config::source::node::{Node, Origin, Shape, Source};
+use crate::config::source::node::{Node, Origin, Shape, Source, Unusable};
 use crate::config::source::torn::Gaps;
 use crate::config::source::{Environment, file};
 
@@ -94,7 +94,7 @@ impl Reading {
     }
 
     /// The servers of hosts that cannot be used, each with the reason.
-    pub(crate) fn left_out(&self) -> impl Iterator<Item = &(String, String)> {
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = &Unusable> {
         self.sources.iter().flat_map(|source| &source.left_out)
     }
 
@@ -231,6 +231,10 @@ impl Reading {
         let Some(((source, node), name)) = self.find(path).zip(self.imported(path)) else { return own() };
         if !source.imported.iter().any(|(slug, _)| *slug == path[1]) || path.len() < 3 {
             return own();
+        }
+        // An item of a list has a number for its name, and what is written there is its value.
+        if let Some((index, list)) = path.split_last().filter(|(last, _)| last.parse::<usize>().is_ok()) {
+            return format!("{}.{index}", self.spelled(list));
         }
         let above = path[..path.len() - 1].iter().skip(2).cloned();
         let key = source.text.get(node.key.clone()).unwrap_or_default().trim_matches('"');

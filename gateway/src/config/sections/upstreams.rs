@@ -15,6 +15,7 @@ use super::transport::{globs, transport};
 use crate::config::fault::{Fault, Place, Severity};
 use crate::config::read::{Part, Reading, Section, duration};
 use crate::config::source::host::{slug, starts_us};
+use crate::config::source::node::Unusable;
 
 /// What an entry ends in.
 struct Entry {
@@ -102,8 +103,8 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
         }
         entries.push(Entry { order, ..entry });
     }
-    for (name, why) in reading.left_out().filter(|(name, _)| !named_here.contains(name)) {
-        left_out.push(LeftOut { name: name.clone(), why: why.clone(), advice: MEND.to_owned() });
+    for Unusable { slug, why, .. } in reading.left_out().filter(|one| !named_here.contains(&one.slug)) {
+        left_out.push(LeftOut { name: slug.clone(), why: why.clone(), advice: MEND.to_owned() });
     }
     entries.sort_by_key(|entry| entry.order);
     let on = entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect();

@@ -224,6 +224,10 @@ pub(super) fn null_item(index: usize, name: Option<&str>) -> String {
 /// What is said of a text in the quotes of JavaScript.
 const SINGLE: &str = "JSON has double quotes: write \"…\" instead of '…'";
 
+/// What is said of a text with an end of a line in it.
+const OPEN: &str =
+    "a text does not end in its line: its closing quote is missing; in a text an end of line is \\n, a tab \\t";
+
 fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syntax> {
     steps::add(piece.len());
     serde_json::from_str(piece).map_err(|error| {
@@ -233,11 +237,12 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
         // The position is shown by the excerpt; serde_json's own would be that of the piece.
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or_default().to_owned();
+        let behind = text.get(at..).unwrap_or_default();
         let is_end = error.is_eof() || said == "trailing characters";
         let said = match () {
             () if error.is_eof() => missing_end(text),
             // The position is that of the quote, or right behind it.
-            () if text.get(at..).is_some_and(is_curly) => CURLY.to_owned(),
+            () if is_curly(behind) => CURLY.to_owned(),
             () if text.as_bytes()[at.saturating_sub(1)..].iter().take(2).any(|byte| *byte == b'\'') => {
                 SINGLE.to_owned()
             }
@@ -246,6 +251,12 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
             }
             () if said == "invalid escape" => {
                 "a backslash in a text begins an escape such as \\n: write \\\\ for each".to_owned()
+            }
+            () if said.starts_with("control character") => OPEN.to_owned(),
+            () if behind.starts_with('#') => "JSON has no comments with `#`: write `//`".to_owned(),
+            () if said == "key must be a string" => "a name needs double quotes: \"name\": …".to_owned(),
+            () if said == "trailing characters" && behind.starts_with('{') => {
+                "the file goes on behind its end with another `{`: put all of it into one object".to_owned()
             }
             () if said == "trailing characters" => "the file goes on behind its end: a `}` is too many".to_owned(),
             () if said.ends_with("hex escape") => "an escape `\\u` in it is half of a character".to_owned(),

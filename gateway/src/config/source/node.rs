@@ -31,10 +31,21 @@ pub(crate) struct Source {
     pub(crate) root: Node,
     /// The upstreams that are a host's servers: their names here and there.
     pub(crate) imported: Vec<(String, String)>,
-    /// Of a host's servers those that cannot be used, as upstreams are named, each with the reason.
-    pub(crate) left_out: Vec<(String, String)>,
+    /// Of a host's servers those that cannot be used.
+    pub(crate) left_out: Vec<Unusable>,
     /// The keys of the text, also those of which nothing was taken.
     pub(crate) names: Names,
+}
+
+/// A server of a host's file that cannot be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Unusable {
+    /// As an upstream is named.
+    pub(crate) slug: String,
+    /// As the host names it.
+    pub(crate) name: String,
+    pub(crate) at: Range<usize>,
+    pub(crate) why: String,
 }
 
 /// Where the keys of a text stand of which not all is in the tree of values.

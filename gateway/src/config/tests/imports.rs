@@ -129,6 +129,16 @@ fn a_file_of_variables_is_read_below_those_that_are_written() {
 }
 
 #[test]
+fn what_stands_in_a_list_is_named_by_its_place_and_not_by_its_value() {
+    let json = r#"{"mcpServers": {"A b": {"command": "x", "args": ["a", 778899123, true]}}}"#;
+    let loaded = load_texts(&[("mcp.json", json)], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let said = said.join("\n");
+    assert!(said.contains("`A b.args.1` must be") && said.contains("`A b.args.2` must be"), "{said}");
+    assert!(!said.contains("778899123"), "{said}");
+}
+
+#[test]
 fn slips_in_a_hosts_file_are_understood() {
     let said = |text: &str| load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
     assert!(said(r#"{"mcpServer": {"a": {"command": "x"}}}"#).contains("did you mean `mcpServers`?"));

@@ -71,15 +71,14 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
         match import::file(&path) {
             Ok((source, faults)) => {
                 found.faults.extend(faults);
-                let line =
-                    |node: &Node| source.text[..node.key_or_span().start.min(source.text.len())].lines().count().max(1);
+                let line = |at: usize| source.text[..at.min(source.text.len())].lines().count().max(1);
                 for (slug, title) in &source.imported {
                     let Some(node) = source.node(&["upstreams".to_owned(), slug.clone()]) else { continue };
                     let server = Server {
                         name: slug.clone(),
                         title: title.clone(),
                         file: path.clone(),
-                        line: line(node),
+                        line: line(node.key_or_span().start),
                         host,
                         node: node.clone(),
                         is_there: false,
@@ -89,6 +88,16 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                     let skipped = server.skipped.clone().or_else(|| server.has_no_way()).or_else(|| server.untold());
                     add(Server { skipped, ..server }, &mut found.servers);
                 }
+                found.servers.extend(source.left_out.iter().map(|one| Server {
+                    name: one.slug.clone(),
+                    title: one.name.clone(),
+                    file: path.clone(),
+                    line: line(one.at.start),
+                    host,
+                    node: Node::default(),
+                    is_there: false,
+                    skipped: Some(one.why.clone()),
+                }));
             }
             // The settings of a host that has no servers yet are no fault.
             Err(fault) if fault.kind == import::NO_SERVERS && !host.is_empty() => {}

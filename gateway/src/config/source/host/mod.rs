@@ -18,7 +18,7 @@ mod variables;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::node::Node;
+use super::node::{Node, Unusable};
 
 pub(crate) use dialect::at;
 pub(crate) use note::Note;
@@ -32,8 +32,7 @@ pub(crate) const PART: &str = "part-of-host";
 pub(crate) struct Hosted {
     pub(crate) servers: Vec<Server>,
     pub(crate) notes: Vec<Note>,
-    /// Those that cannot be used, as upstreams are named, each with the reason.
-    pub(crate) left_out: Vec<(String, String)>,
+    pub(crate) left_out: Vec<Unusable>,
 }
 
 /// One server, in our keys.
@@ -98,13 +97,13 @@ pub(crate) fn read(root: &Node, certain: Option<dialect::Dialect>) -> Hosted {
             });
         }
         known.insert(found.name.clone(), at.clone());
-        taken.insert(slug.clone(), (found.name.clone(), at));
+        taken.insert(slug.clone(), (found.name.clone(), at.clone()));
         let off = dialect::is_shut_out(root, &found);
         match entry::read(&found.name, (found.node, off), found.dialect, &inputs, &mut hosted.notes) {
             Ok(node) => hosted.servers.push(Server { slug, name: found.name, node }),
             Err(note) => {
-                hosted.left_out.push((slug, note.text.clone()));
                 let text = format!("{}; `{}` is left out", note.text, found.name);
+                hosted.left_out.push(Unusable { slug, name: found.name, at, why: note.text.clone() });
                 hosted.notes.push(Note { text, ..note });
             }
         }

@@ -54,6 +54,22 @@ fn a_server_tells_whose_words_it_has_where_its_place_does_not() {
             r#"{"mcp": {"servers": {"a": {"type": "remote", "url": "http://h", "headers": {"K": "{env:V}"}}}}}"#,
             "{url=http://h headers={K=${V:-}}}",
         ),
+        // A list as a command is of opencode alone, also where no type stands beside it.
+        (
+            r#"{"servers": {"a": {"command": ["x", "{env:V}"], "timeout": 5}}}"#,
+            "{command=x args=[${V:-}] startup_timeout=5ms}",
+        ),
+        // A number that no other key tells: these two are written by Cline alone.
+        (
+            r#"{"mcpServers": {"a": {"transportType": "http", "url": "http://h", "timeout": 1800}}}"#,
+            "{transport=http url=http://h call_timeout=1800s}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"transport": {"type": "stdio", "command": "x"}, "timeout": 1800}}}"#,
+            "{command=x call_timeout=1800s}",
+        ),
+        // No bound on a start is none here.
+        (r#"{"mcp": {"a": {"type": "local", "command": ["x"], "timeout": 0}}}"#, "{command=x args=[]}"),
     ] {
         assert_eq!(one(text), expected, "{text}");
     }

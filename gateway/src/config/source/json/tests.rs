@@ -62,3 +62,19 @@ fn faults_have_a_place() {
         assert!(parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn what_is_often_written_in_json_that_is_none_is_told_in_plain_words() {
+    let server = |text: &str| format!("{{\"mcpServers\": {{\n{text}\n}}}}");
+    for (text, why) in [
+        (server("\"a\": {\"command\": \"sh,\n\"args\": []}"), "its closing quote is missing"),
+        (server("\"a\": {\"command\": \"x\ty\"}"), "a tab \\t"),
+        (server("# mine\n\"a\": {\"command\": \"sh\"}"), "no comments with `#`: write `//`"),
+        (server("\"a\": {command: \"sh\"}"), "a name needs double quotes"),
+        (format!("{0}\n{0}", server("\"a\": {\"command\": \"sh\"}")), "with another `{`"),
+        (server("\"a\": {\"command\": \"sh\"}}"), "a `}` is too many"),
+    ] {
+        let said = parse(&text).map_err(|fault| fault.text).unwrap_err();
+        assert!(said.contains(why), "{text}: {said}");
+    }
+}

@@ -240,6 +240,9 @@ mod tests {
             ("[upstreams.a]\ncommand = \"x\nargs = y\n", vec![2, 3], &["a"]),
             ("[upstreams.a\ncommand = \"x\"\nargs = []\n", vec![1, 2, 3], &["a"]),
             ("[upstreams.a]\n[upstreams.a]\ncommand = \"x\"\n", vec![2, 3], &["a"]),
+            ("[upstreams.a]\nargs = [a,\n  \"b\"]\n", vec![2, 3], &["a"]),
+            ("[upstreams.a]\ncommand = \"\nargs = y\n", vec![2, 3], &["a"]),
+            ("[upstreams.a]\nargs = [\n  [true]\n  x\n]\n", vec![2, 3, 4, 5], &["a"]),
         ] {
             assert_eq!(left_out(&format!("{table}{after}")), (gone, 1, of(names)), "{table}");
         }
@@ -283,6 +286,30 @@ mod tests {
             let (gone, _, gaps) = left_out(&text);
             assert_eq!(gone, (first..=text.lines().count()).collect::<Vec<_>>(), "{opening}");
             assert!(gaps.has_upstream("zed") && gaps.has_section(), "{opening}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_has_no_other_makes_all_doubtful_wherever_it_stands() {
+        for text in [
+            "[upstreams.a]\ncommand = npx\n[upstreams.b]\nurl = \"x\" # \"\"\"\n",
+            "# \"\"\"\n[upstreams.a]\nargs = [\n  \"\"\"\n[upstreams.b]\nurl = \"x\"\n",
+        ] {
+            let (gone, _, gaps) = left_out(text);
+            assert_eq!(gone, (1..=text.lines().count()).collect::<Vec<_>>(), "{text}");
+            assert!(gaps.has_upstream("zed") && gaps.has_section(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_an_item_of_a_list_or_a_heading_leaves_nothing_certain_behind_it() {
+        for (table, gone) in [
+            ("[upstreams.a]\nargs = [\n  [\"x\"]\n  y\n]\n", vec![2, 3, 4, 5]),
+            ("[upstreams.a]\nargs = [\"x\",\n[\"upstreams\".c]\nurl = \"x\"\n", vec![2, 3, 4]),
+        ] {
+            let (left, faults, gaps) = left_out(&format!("{table}[upstreams.b]\nurl = \"x\"\n"));
+            assert_eq!((left, faults), (gone, 1), "{table}");
+            assert!(gaps.has_upstream("zed"), "{table}");
         }
     }
 
