@@ -63,6 +63,8 @@ struct State {
     refusal: Option<u16>,
     /// What comes of a code that was given out for another device, once somebody has seen it: a token, or this error.
     entered: Option<Result<(), &'static str>>,
+    /// What is given out otherwise for a login on another device.
+    shown: Option<(String, String)>,
 }
 
 impl Identity {
@@ -116,6 +118,11 @@ impl Identity {
     /// Says that a person can log in on another device.
     pub fn offers_devices(&self) {
         self.says("device_authorization_endpoint", json!(format!("{}/device", self.url)));
+    }
+
+    /// Gives this out in place of what a login on another device should have there.
+    pub fn gives(&self, key: &str, value: &str) {
+        self.state().shown = Some((key.to_owned(), value.to_owned()));
     }
 
     /// The person has entered the code, or was refused so.
@@ -235,7 +242,10 @@ impl Identity {
             match state.entered {
                 _ if fields["device_code"] != "canary-device" => return invalid,
                 None => return (400, json!({ "error": "authorization_pending" })),
-                Some(Err(error)) => return (400, json!({ "error": error })),
+                Some(Err(error)) => {
+                    let why = format!("no token for {}", fields["device_code"]);
+                    return (400, json!({ "error": error, "error_description": why }));
+                }
                 Some(Ok(())) => {}
             }
         } else {
@@ -314,7 +324,10 @@ async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<R
         "POST /device" => {
             identity.state().scopes = held.get("scope").cloned().unwrap_or_default();
             let page = format!("{}/activate", identity.url);
-            let given = json!({ "device_code": "canary-device", "user_code": "WDJB-MJHT", "verification_uri": page, "expires_in": 600, "interval": 1 });
+            let mut given = json!({ "device_code": "canary-device", "user_code": "WDJB-MJHT", "verification_uri": page, "expires_in": 600, "interval": 1 });
+            if let Some((key, value)) = &identity.state().shown {
+                given[key] = json!(value);
+            }
             (200, given.to_string(), None)
         }
         "GET /authorize" => (302, String::new(), Some(identity.authorize(&held))),

@@ -64,6 +64,7 @@ async fn a_code_that_is_refused_or_over_says_so_and_nothing_is_kept() {
         let gateway = guarded.serve("").await;
         let (is_done, text) = said(&log_in(&gateway, &guarded, Err(error)).await);
         assert!(!is_done && text.contains("cannot log in to `up`: ") && text.contains(why), "{text}");
+        assert!(!text.contains("canary"), "its description quotes the code that the gateway asks with: {text}");
         assert!(guarded.with_tokens().is_empty());
     }
 }
@@ -77,5 +78,20 @@ async fn where_no_code_is_given_or_it_leads_elsewhere_than_it_may_the_link_is_sh
         let gateway = guarded.serve("").await;
         logged_in(&gateway).await;
         assert_eq!(guarded.identity.granted("authorization_code"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_code_that_nobody_can_enter_and_a_page_elsewhere_are_not_shown() {
+    let long = "x".repeat(65);
+    for (key, value) in
+        [("user_code", ""), ("user_code", &long), ("user_code", "a\u{1b}b"), ("verification_uri", "http://192.0.2.1/")]
+    {
+        let guarded = Guarded::start(Way::Http, MODERN).await;
+        guarded.identity.offers_devices();
+        guarded.identity.gives(key, value);
+        let gateway = guarded.serve("").await;
+        logged_in(&gateway).await;
+        assert_eq!(guarded.identity.granted("authorization_code"), 1, "{key} {value:?}");
     }
 }

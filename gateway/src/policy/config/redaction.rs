@@ -82,6 +82,10 @@ fn compiled(pattern: &str) -> Result<Regex, regex::Error> {
 
 /// What is wrong with the patterns of a configuration: of which one, where it is one of them.
 pub(crate) fn wrong(patterns: &[String]) -> Option<(Option<usize>, String)> {
+    // To read what is known takes a good part of the time of a start, and mostly nothing else is there.
+    if patterns.is_empty() {
+        return None;
+    }
     for (index, pattern) in patterns.iter().enumerate() {
         let why = match compiled(pattern) {
             // It would be found between all letters.

@@ -116,3 +116,27 @@ fn counted(upstream: Option<&Arc<str>>, of: &'static str, count: usize) {
         edges::redactions(upstream, of).increment(count as u64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::LogLevel;
+
+    #[test]
+    fn what_is_told_before_a_result_has_no_secrets_either() {
+        let terms = Redaction { keys: true, patterns: Vec::new() };
+        let mut inspector = Inspector { patterns: Arc::new(Patterns::new(&terms)) };
+        let parsed = |text: &str| Object::parse(text.to_owned().into()).unwrap();
+        let progress = Event::Progress(parsed(r#"{"progress":1,"message":"AKIAIOSFODNN7EXAMPLE found"}"#));
+        let log = Event::Log(LogLevel::Info, parsed(r#"{"level":"info","data":{"key":"AKIAIOSFODNN7EXAMPLE"}}"#));
+        for (event, expected) in [
+            (progress, r#"{"progress":1,"message":"[redacted] found"}"#),
+            (log, r#"{"level":"info","data":{"key":"[redacted]"}}"#),
+        ] {
+            let mut step = Step::Event(event);
+            inspector.edit(&mut step, None);
+            let Step::Event(Event::Progress(params) | Event::Log(_, params)) = &step else { panic!("{step:?}") };
+            assert_eq!(params.raw(), expected.as_bytes());
+        }
+    }
+}

@@ -125,3 +125,45 @@ enum Found {
     Exchange(Exchange),
     Alone(Sender),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Tasks;
+    use crate::runtime::watched::Pieces;
+    use crate::upstream::config::Remote;
+    use crate::upstream::tests::rig::{Rig, config};
+    use crate::upstream::transport::http::connection::epoch::ConnectionEpoch;
+    use crate::upstream::transport::http::connection::flow::Unread;
+    use futures_util::future::join_all;
+    use http::{HeaderMap, Request};
+
+    #[tokio::test]
+    async fn those_who_find_no_connection_wait_for_the_one_that_is_opened_and_fail_with_it() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let unread = Unread::new(Rig::new(config()).instance);
+        let epoch = Arc::<ConnectionEpoch>::default();
+        let remote = Remote::new(url, HeaderMap::new());
+        let dialer = Connector::new(&remote, Tasks::new(), epoch, unread).unwrap();
+        let connections = SharedConnections::new(true);
+        let ask = async || {
+            let request = Request::post("/").header("host", "x").body(Pieces::default()).unwrap();
+            connections.send(&dialer, &mut Some(request), &|| {}).await
+        };
+        let mut count = 0;
+        // Each connection is closed as soon as it comes, in the middle of TLS.
+        let refuse = async {
+            loop {
+                drop(listener.accept().await.unwrap());
+                count += 1;
+            }
+        };
+        let answers = tokio::select! {
+            answers = join_all((0..8).map(|_| ask())) => answers,
+            () = refuse => unreachable!("it goes on"),
+        };
+        assert!(answers.iter().all(|answer| matches!(answer, Err(Lost::Unsent(_)))));
+        assert_eq!(count, 1);
+    }
+}
