@@ -1,11 +1,11 @@
 //! What the metrics say of the way to an upstream, of clients, lists and the configuration; and the spans of a call that was sent twice.
 
-use trunkline_tests::client::{Client, http};
+use trunkline_tests::client::{Client, http, tool};
 use trunkline_tests::collector::{Collector, Span};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
 use trunkline_tests::revision::Revision;
-use trunkline_tests::script::Script;
+use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 
 const LEGACY: Revision = Revision::R2025_11_25;
@@ -71,6 +71,7 @@ async fn clients_lists_workers_and_the_configuration_are_measured() {
     let all = |tools: &[String]| tools.contains(&"one__echo".into()) && tools.contains(&"two__wait".into());
     client.tools_until("all are listed", all).await;
     let before = page(&gateway).await;
+    let mut wrong = Vec::new();
     for (series, least) in [
         ("trunkline_http_connections{face=\"http\"}", 1.0),
         ("trunkline_client_info{client=\"_other\",version_major=\"\",protocol_version=\"2025-11-25\"}", 1.0),
@@ -92,8 +93,11 @@ async fn clients_lists_workers_and_the_configuration_are_measured() {
         // Before the first call of it.
         ("trunkline_tool_calls_total{upstream=\"one\",tool=\"one__echo\",outcome=\"ok\"}", 0.0),
     ] {
-        assert!(value(&before, series) >= Some(least), "{series} is {:?} in\n{before}", value(&before, series));
+        if value(&before, series).is_none_or(|value| value < least) {
+            wrong.push(format!("{series} is {:?}", value(&before, series)));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?} in\n{before}");
     let none = value(&before, "trunkline_tool_calls_total{upstream=\"two\",tool=\"two__echo\",outcome=\"ok\"}");
     assert_eq!(none, None, "a tool that nobody can call");
     // The session ends.
@@ -106,4 +110,46 @@ async fn clients_lists_workers_and_the_configuration_are_measured() {
     gateway
         .look_until("/metrics", "another configuration has another number", |page| hash(page) != hash(&before))
         .await;
+}
+
+#[tokio::test]
+async fn breakers_tokens_notices_and_connections_in_use_are_measured() {
+    let failing = Act::status(500, "text/plain", "no");
+    let sick = Upstream::http(Script::new("sick", LEGACY).rule(Rule::on_tool("echo", vec![failing]))).await;
+    let lent = Upstream::http(Script::new("lent", Revision::MODERN)).await;
+    let child = Upstream::stdio(Script::new("child", LEGACY)).await;
+    let token = r#"args = ['{"token":"a-token-of-a-command","expires_in":600}']"#;
+    let auth = format!("auth = {{ type = \"exec\", command = \"echo\", {token} }}");
+    let config =
+        Config::new().upstream_with(&sick, "breaker = { failures = 2 }").upstream_with(&lent, &auth).upstream(&child);
+    let gateway = Gateway::serve(&config).await;
+    let client = Client::connect(&gateway.reach(), Revision::MODERN).await;
+    let all = ["sick__echo", "lent__wait", "child__echo"];
+    client.tools_until("all are listed", |tools| all.iter().all(|one| tools.contains(&(*one).into()))).await;
+    for _ in 0..3 {
+        client.call_once("sick__echo", "{}").await;
+    }
+    let _open = client.start(tool("lent__wait", "{\"gate\":\"never\"}")).await;
+    lent.waiting_at("never").await;
+    let message = "{\"level\":\"info\",\"data\":\"a word\"}";
+    child.order(Order::Notify("notifications/message".into(), message.into())).await;
+    let told = "trunkline_notifications_total{upstream=\"child\",method=\"notifications/message\"}";
+    let page = gateway.look_until("/metrics", "the notice is counted", |page| value(page, told) == Some(1.0)).await;
+    let mut wrong = Vec::new();
+    for (series, is_right) in [
+        ("trunkline_breaker_transitions_total{upstream=\"sick\",to=\"open\"}", 1.0..2.0),
+        ("trunkline_breaker_transitions_total{upstream=\"sick\",to=\"closed\"}", 0.0..1.0),
+        ("trunkline_breaker_state{upstream=\"sick\"}", 2.0..3.0),
+        ("trunkline_breaker_state{upstream=\"lent\"}", 0.0..1.0),
+        ("trunkline_oauth_refresh_total{upstream=\"lent\",result=\"ok\"}", 1.0..2.0),
+        ("trunkline_oauth_refresh_total{upstream=\"lent\",result=\"failed\"}", 0.0..1.0),
+        ("trunkline_oauth_token_expiry_seconds{upstream=\"lent\"}", 300.0..600.5),
+        ("trunkline_upstream_connections{upstream=\"lent\",state=\"in_use\"}", 1.0..9.0),
+        ("trunkline_upstream_connections{upstream=\"sick\",state=\"in_use\"}", 0.0..9.0),
+    ] {
+        if value(&page, series).is_none_or(|value| !is_right.contains(&value)) {
+            wrong.push(format!("{series} is {:?}", value(&page, series)));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?} in\n{page}");
 }

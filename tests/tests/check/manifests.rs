@@ -51,7 +51,7 @@ fn a_fault_is_told_with_the_config_map_and_the_line_in_it() {
     assert!(said.contains("Deployment gateway-trunkline: 1 error"), "{said}");
     let (good, said) = check(&text, &["-", "--json"]);
     let said: serde_json::Value =
-        serde_json::from_str(&said[..said.rfind("}\n").expect("JSON") + 1]).expect("one value");
+        serde_json::from_str(&said[..said.find("\n}\n").expect("JSON") + 2]).expect("one value");
     assert_eq!((good, &said["gateways"]), (false, &serde_json::json!(["Deployment gateway-trunkline"])), "{said}");
 }
 
