@@ -248,7 +248,8 @@ impl Gateway {
         let (auth, bounds) = (&self.config.auth, clients::bounds(&self.config, self.board.budget(), &self.refusals));
         let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();
         doors.certificates().for_each(|one| renewal::follow(one, reloads.clone(), &self.levels.ground));
-        let kept = doors.serve(&clients::Serving { auth, face, patience, bounds, faces: &self.levels.faces });
+        let issuers = clients::issuers(auth, &self.levels.ground);
+        let kept = doors.serve(&clients::Serving { auth, issuers, face, patience, bounds, faces: &self.levels.faces });
         if let Some(reloader) = &self.reloader {
             reloader.guards(kept);
         }

@@ -21,6 +21,7 @@ pub mod fuzz;
 pub mod gateway;
 pub mod golden;
 pub mod identity;
+pub mod issuer;
 pub mod journal;
 pub mod judge;
 pub mod log;

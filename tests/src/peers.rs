@@ -6,6 +6,7 @@
 mod bridges;
 mod door;
 mod drive;
+mod identity;
 pub(crate) mod install;
 mod nginx;
 mod prometheus;
@@ -18,6 +19,7 @@ mod workplace;
 pub use bridges::{Bridges, Listening, bridges, on_mcp_go};
 pub use door::{Door, Waiting};
 pub use drive::{Answers, Connect, Mode, Plan, Report, Sdk};
+pub use identity::Identity;
 pub use nginx::Nginx;
 pub use prometheus::Prometheus;
 pub use served::{Served, trunkline};

@@ -3,6 +3,7 @@
 mod conformance;
 mod editors;
 mod everything;
+mod identity;
 mod monitored;
 mod page;
 mod peers;

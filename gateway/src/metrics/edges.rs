@@ -173,7 +173,7 @@ pub(super) fn of_upstream(upstream: &str) -> Bytes {
 }
 
 /// What becomes of a request that is to bear a token.
-pub const AUTH_OUTCOMES: [&str; 4] = ["accepted", "missing", "unknown", "expired"];
+pub const AUTH_OUTCOMES: [&str; 6] = ["accepted", "missing", "unknown", "expired", "scope", "unverified"];
 
 /// Why a TLS handshake of a client fails: its certificate, an alert of its own, no TLS, too slow, closed meanwhile.
 pub const HANDSHAKES: [&str; 5] = ["certificate", "refused", "protocol", "timeout", "gone"];

@@ -1,6 +1,10 @@
-//! Who calls: a bearer token compared in constant time, before anything of the request is read.
+//! Who calls: a bearer token compared in constant time, or judged, before anything of the request is read.
+
+// Why a request is not let in, and what its client is told.
+mod refusal;
 
 use super::config::{Auth, Token};
+use super::oauth::{Issuers, Judging, Look, Refused};
 use super::rights::{Changed, RightsBook};
 use crate::call::caller::credential::{Credential, OpenAccess, Revocation};
 use crate::call::caller::{Grants, Peer, Principal};
@@ -9,19 +13,16 @@ use crate::runtime::complaints::{Complaints, left_unsaid};
 use ::metrics::Counter;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, header};
+use refusal::Why;
 use sha2::{Digest, Sha256};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
-
-const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer");
-const BAD_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
-const EXPIRED: HeaderValue =
-    HeaderValue::from_static("Bearer error=\"invalid_token\", error_description=\"the token has expired\"");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+use tower::ServiceExt;
 
 /// How often it is looked at least whether a token has expired.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -37,10 +38,10 @@ struct Door {
     open: OpenAccess,
     /// What they may see, and those who show certificates.
     rights: RightsBook,
+    /// Authorization servers, and whether their tokens are taken here.
+    issuers: Option<Issuers>,
+    takes_issuers: AtomicBool,
     accepted: Counter,
-    missing: Counter,
-    unknown: Counter,
-    expired: Counter,
     /// Grows with each configuration.
     changes: watch::Sender<()>,
     /// Which refusals were logged last.
@@ -70,18 +71,17 @@ impl Known {
 
 impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
-    pub fn new(auth: &Auth) -> Self {
+    pub fn new(auth: &Auth, issuers: Option<Issuers>) -> Self {
         let rights = RightsBook::new(auth);
         let open = OpenAccess::new();
-        open.set(auth.tokens.is_empty());
+        open.set(!auth.asks_token());
         Self(Arc::new(Door {
             known: ArcSwap::from_pointee(known(auth, &rights, &[])),
             open,
             rights,
+            issuers,
+            takes_issuers: AtomicBool::new(!auth.issuers.is_empty()),
             accepted: edges::auth("accepted"),
-            missing: edges::auth("missing"),
-            unknown: edges::auth("unknown"),
-            expired: edges::auth("expired"),
             changes: watch::Sender::new(()),
             complaints: Complaints::default(),
         }))
@@ -129,10 +129,11 @@ impl AuthenticateLayer {
         let is_known = |old: &Known| now.iter().any(|new| new.is(old) && !new.is_over(moment));
         let gone = before.iter().filter(|old| !is_known(old));
         let gone = gone.inspect(|old| old.credential.revocation.revoke()).map(|old| old.principal().clone());
-        let were_all = before.is_empty() && !now.is_empty();
+        let were_all = self.is_open() && auth.asks_token();
         let gone = gone.chain(were_all.then(Principal::anonymous)).collect();
         // Revoked first: once what is new counts, nothing old does. Who is judged by what was known before finds it revoked.
-        self.0.open.set(now.is_empty());
+        self.0.open.set(!auth.asks_token());
+        self.0.takes_issuers.store(!auth.issuers.is_empty(), Ordering::SeqCst);
         self.0.known.store(now);
         self.0.changes.send_replace(());
         (gone, changed)
@@ -140,7 +141,7 @@ impl AuthenticateLayer {
 
     /// Whether there is no token, so that anybody may call.
     pub fn is_open(&self) -> bool {
-        self.0.known.load().is_empty()
+        self.0.known.load().is_empty() && self.0.issuers().is_none()
     }
 }
 
@@ -196,28 +197,74 @@ impl<S> Authenticate<S> {
 }
 
 impl Door {
-    /// Counts what became of a request, and logs a refusal: of each kind one line now and then, however many there are.
-    fn count(&self, verdict: &Result<Option<Credential>, HeaderValue>, peer: Option<Peer>) {
-        let (counter, kind) = match verdict {
-            Ok(None) => return,
-            Ok(Some(_)) => return self.accepted.increment(1),
-            Err(challenge) if *challenge == BAD_TOKEN => (&self.unknown, "unknown"),
-            Err(challenge) if *challenge == EXPIRED => (&self.expired, "expired"),
-            Err(_) => (&self.missing, "missing"),
-        };
-        counter.increment(1);
+    /// The authorization servers whose tokens are taken here.
+    fn issuers(&self) -> Option<&Issuers> {
+        self.issuers.as_ref().filter(|_| self.takes_issuers.load(Ordering::SeqCst))
+    }
+
+    /// Counts that a request is not let in, and logs it: of each kind one line now and then, however many there are.
+    fn refuse<R: From<Bytes>>(&self, why: &Why, peer: Option<Peer>) -> Response<R> {
+        let kind = why.outcome();
+        edges::auth(kind).increment(1);
         if let Some(more) = self.complaints.take(kind) {
-            let (peer, more) = (peer.map(tracing::field::display), left_unsaid(more));
-            tracing::warn!(peer, token = kind, more, "authentication failed");
+            let (peer, more, why) = (peer.map(tracing::field::display), left_unsaid(more), why.said());
+            tracing::warn!(peer, token = kind, why, more, "authentication failed");
+        }
+        why.answer(self.issuers()).map(R::from)
+    }
+
+    /// The token that a request bears, and whose it is.
+    fn judge(&self, headers: &HeaderMap) -> Verdict {
+        let (known, issuers) = (self.known.load(), self.issuers());
+        if known.is_empty() && issuers.is_none() {
+            return Verdict::Open;
+        }
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let token = match (given.next(), given.next()) {
+            (Some(value), None) => bearer(value.as_bytes()),
+            (Some(_), Some(_)) if issuers.is_some() => return Verdict::Bad(Why::Refused(Refused::Malformed)),
+            _ => None,
+        };
+        let Some(token) = token else { return Verdict::Bad(Why::Missing) };
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        // Every token is compared, and to its end: how long it takes says nothing.
+        let mut found = None;
+        for candidate in &**known {
+            if is_same(&candidate.digest, &digest) {
+                found = Some(candidate);
+            }
+        }
+        match (found, issuers) {
+            (Some(known), _) if known.expires.is_some() && known.is_over(SystemTime::now()) => {
+                Verdict::Bad(Why::Expired)
+            }
+            (Some(known), _) => Verdict::Good(known.credential.clone()),
+            (None, None) => Verdict::Bad(Why::Unknown),
+            (None, Some(issuers)) => match issuers.look(token, digest) {
+                Look::Good(credential) => Verdict::Good(credential),
+                Look::Bad(why) => Verdict::Bad(Why::Refused(why)),
+                Look::Judging(judging) => Verdict::Judging(judging),
+            },
         }
     }
 }
 
+/// What a request is let in with, or is not.
+enum Verdict {
+    /// No token is asked for.
+    Open,
+    Good(Credential),
+    Bad(Why),
+    /// It is waited for.
+    Judging(Judging),
+}
+
 impl<S, B, R> tower::Service<Request<B>> for Authenticate<S>
 where
-    S: tower::Service<Request<B>, Response = Response<R>>,
-    S::Future: Unpin,
-    R: From<Bytes> + Unpin,
+    S: tower::Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Unpin + Send,
+    B: Send + 'static,
+    R: From<Bytes> + Unpin + Send,
 {
     type Response = Response<R>;
     type Error = S::Error;
@@ -228,36 +275,57 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let verdict = match judge(&self.door.known.load(), request.headers()) {
+        if let Some(document) = self.door.issuers().and_then(|issuers| issuers.metadata(request.uri().path())) {
+            return Authenticated::Refused(Some(refusal::json(document.into()).map(R::from)));
+        }
+        let verdict = match self.door.judge(request.headers()) {
             // Let in while a token was asked for, and still there now that none is.
-            Ok(None) if self.is_other => Err(CHALLENGE),
+            Verdict::Open if self.is_other => Verdict::Bad(Why::Missing),
             verdict => verdict,
         };
-        self.door.count(&verdict, self.peer);
         // Nobody behind this layer has a use for it, and so nobody can pass it on. Few headers are walked faster than one is looked up.
         if request.headers().keys().any(|name| *name == header::AUTHORIZATION) {
             request.headers_mut().remove(header::AUTHORIZATION);
         }
-        match verdict {
-            Ok(None) => {
-                if let Some(user) = &self.user {
-                    let (principal, grants, revocation) = (user.clone(), Grants::all(), self.door.open.now());
-                    request.extensions_mut().insert(Credential { principal, grants, revocation });
-                }
+        let credential = match verdict {
+            Verdict::Open => self.user.as_ref().map(|user| {
+                let (principal, grants, revocation) = (user.clone(), Grants::all(), self.door.open.now());
+                Credential { principal, grants, revocation }
+            }),
+            Verdict::Good(credential) => {
+                self.door.accepted.increment(1);
+                Some(credential)
             }
-            Ok(Some(credential)) => _ = request.extensions_mut().insert(credential),
-            Err(challenge) => return Authenticated::Refused(Some(refusal(challenge).map(R::from))),
+            Verdict::Bad(why) => return Authenticated::Refused(Some(self.door.refuse(&why, self.peer))),
+            Verdict::Judging(judging) => {
+                let (inner, door, peer) = (self.inner.clone(), self.door.clone(), self.peer);
+                return Authenticated::Judging(Box::pin(async move {
+                    match judging.await {
+                        Ok(credential) => {
+                            door.accepted.increment(1);
+                            request.extensions_mut().insert(credential);
+                            inner.oneshot(request).await
+                        }
+                        Err(why) => Ok(door.refuse(&Why::Refused(why), peer)),
+                    }
+                }));
+            }
+        };
+        if let Some(credential) = credential {
+            request.extensions_mut().insert(credential);
         }
         Authenticated::Inner(self.inner.call(request))
     }
 }
 
 /// The answer of [`Authenticate`].
-pub enum Authenticated<F, R> {
+pub enum Authenticated<F: Future, R> {
     /// The request was let through.
     Inner(F),
     /// It was not.
     Refused(Option<Response<R>>),
+    /// What it bears has to be judged elsewhere first.
+    Judging(Pin<Box<dyn Future<Output = F::Output> + Send>>),
 }
 
 impl<F, R, E> Future for Authenticated<F, R>
@@ -271,30 +339,8 @@ where
         match &mut *self {
             Self::Inner(inner) => Pin::new(inner).poll(cx),
             Self::Refused(answer) => Poll::Ready(Ok(answer.take().expect("a future is not polled after its end"))),
+            Self::Judging(judging) => judging.as_mut().poll(cx),
         }
-    }
-}
-
-/// The token that a request bears, and whose it is; the challenge, where it bears none or not a known one.
-fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<Credential>, HeaderValue> {
-    if known.is_empty() {
-        return Ok(None);
-    }
-    let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (given.next(), given.next()) else { return Err(CHALLENGE) };
-    let Some(token) = bearer(value.as_bytes()) else { return Err(CHALLENGE) };
-    let digest: [u8; 32] = Sha256::digest(token).into();
-    // Every token is compared, and to its end: how long it takes says nothing.
-    let mut found = None;
-    for candidate in known {
-        if is_same(&candidate.digest, &digest) {
-            found = Some(candidate);
-        }
-    }
-    match found {
-        Some(known) if known.expires.is_some() && known.is_over(SystemTime::now()) => Err(EXPIRED),
-        Some(known) => Ok(Some(known.credential.clone())),
-        None => Err(BAD_TOKEN),
     }
 }
 
@@ -310,25 +356,8 @@ fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 }
 
 /// The answer to a request without any credential.
-pub(super) fn refused<F, R: From<Bytes>>() -> Authenticated<F, R> {
-    Authenticated::Refused(Some(refusal(CHALLENGE).map(R::from)))
-}
-
-fn refusal(challenge: HeaderValue) -> Response<Bytes> {
-    const MISSING: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this gateway requires a token: send `Authorization: Bearer <token>` with one of those under [[auth.tokens]]"}}"#;
-    const UNKNOWN: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this token is not one of those under [[auth.tokens]]"}}"#;
-    const OVER: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this token has expired: ask for a new one (`trunkline token new`)"}}"#;
-    let text = match challenge {
-        _ if challenge == BAD_TOKEN => UNKNOWN,
-        _ if challenge == EXPIRED => OVER,
-        _ => MISSING,
-    };
-    let mut response = Response::new(Bytes::from_static(text));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
-    let headers = response.headers_mut();
-    headers.insert(header::WWW_AUTHENTICATE, challenge);
-    headers.insert(header::CONTENT_TYPE, JSON);
-    response
+pub(super) fn refused<F: Future, R: From<Bytes>>() -> Authenticated<F, R> {
+    Authenticated::Refused(Some(Why::Missing.answer(None).map(R::from)))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ impl<A, S, B, R, F> tower::Service<Request<B>> for Certified<A, S>
 where
     A: tower::Service<Request<B>, Response = Response<R>, Error = S::Error, Future = Authenticated<F, R>>,
     S: tower::Service<Request<B>, Response = Response<R>>,
+    F: Future,
     Authenticated<F, R>: Future<Output = Result<Response<R>, S::Error>>,
     R: From<Bytes>,
 {

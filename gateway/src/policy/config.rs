@@ -6,10 +6,13 @@ pub(crate) mod moment;
 pub(crate) mod client_token;
 // What is a secret by its form.
 pub(crate) mod redaction;
+// Authorization servers whose access tokens clients may bear.
+pub(crate) mod issuer;
 
 use crate::call::caller::Principal;
 pub use crate::call::caller::rights::Role;
 pub use crate::call::share::Rate;
+pub use issuer::{Issuer, Resource};
 pub use redaction::Redaction;
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +23,10 @@ use std::time::SystemTime;
 pub struct Auth {
     /// One of them must be presented; empty means that nobody is asked.
     pub tokens: Vec<Token>,
+    /// Access tokens of these are taken, too.
+    pub issuers: Vec<Issuer>,
+    /// What the gateway is for them.
+    pub resource: Resource,
     /// What the bearers of certificates may see; empty means that all may see everything.
     pub certificates: Vec<Certificate>,
     /// What may be given to either.
@@ -47,15 +54,26 @@ pub enum Generated {
 }
 
 impl Auth {
-    /// The same, but that of the tokens only those with these names count; `None`: all.
+    /// The same, but that only the tokens with these names count, and no others' tokens; `None`: all.
     pub fn only(&self, names: Option<&[Arc<str>]>) -> Self {
-        let counts = |token: &&Token| names.is_none_or(|names| names.contains(&token.name));
-        Self { tokens: self.tokens.iter().filter(counts).cloned().collect(), ..self.clone() }
+        let Some(names) = names else { return self.clone() };
+        let tokens = self.tokens.iter().filter(|token| names.contains(&token.name)).cloned().collect();
+        Self { tokens, issuers: Vec::new(), ..self.clone() }
+    }
+
+    /// Whether a token is asked for.
+    pub fn asks_token(&self) -> bool {
+        !self.tokens.is_empty() || !self.issuers.is_empty()
+    }
+
+    /// How many there are of those who may call, as far as that is known: of the bearers of access tokens there are more than one.
+    pub fn principals(&self) -> usize {
+        self.tokens.len().max(1) + self.issuers.len()
     }
 
     /// Whether anybody may call who shows no certificate, without having been told to.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_empty() && !self.allow_unauthenticated
+        !self.asks_token() && !self.allow_unauthenticated
     }
 }
 

@@ -4,6 +4,8 @@
 pub mod authenticate;
 // Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
 pub mod certified;
+// Access tokens of authorization servers.
+pub mod oauth;
 // How much one client may have: calls in a time, calls at once, bytes.
 pub mod limits;
 // Secrets in texts, taken out where that is configured.

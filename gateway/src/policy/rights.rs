@@ -23,14 +23,16 @@ struct State {
     by_roles: HashMap<Vec<Arc<str>>, Arc<Rights>>,
     /// By principal. Who shows certificates may be anybody: the handles of those who left are let go.
     held: HashMap<Principal, WeakGrants>,
+    /// By roles: of those whose roles are told by what they show.
+    by_token: HashMap<Vec<Arc<str>>, WeakGrants>,
     /// So many may be held before those who left are looked for.
     look_at: usize,
 }
 
 impl RightsBook {
     pub(super) fn new(auth: &Auth) -> Self {
-        let (by_roles, held) = (HashMap::new(), HashMap::new());
-        Self(Mutex::new(State { auth: auth.clone(), by_roles, held, look_at: 64 }))
+        let (by_roles, held, by_token) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self(Mutex::new(State { auth: auth.clone(), by_roles, held, by_token, look_at: 64 }))
     }
 
     /// What a principal may see, also from when that changes.
@@ -46,6 +48,21 @@ impl RightsBook {
         let grants = Grants::of(state.rights(principal));
         if let Some(weak) = grants.downgrade() {
             state.held.insert(principal.clone(), weak);
+        }
+        grants
+    }
+
+    /// What those may see who have these roles, also from when that changes; `None` is everything.
+    pub(super) fn of_roles(&self, names: Option<Vec<Arc<str>>>) -> Grants {
+        let Some(names) = names else { return Grants::all() };
+        let mut state = self.lock();
+        if let Some(grants) = state.by_token.get(&names).and_then(WeakGrants::upgrade) {
+            return grants;
+        }
+        state.by_token.retain(|_, grants| grants.upgrade().is_some());
+        let grants = Grants::of(Some(state.rights_of(&names)));
+        if let Some(weak) = grants.downgrade() {
+            state.by_token.insert(names, weak);
         }
         grants
     }
@@ -66,6 +83,14 @@ impl RightsBook {
                 changed.push(Changed { grants, before });
             }
         }
+        let by_token: Vec<_> = state.by_token.iter().map(|(names, weak)| (names.clone(), weak.upgrade())).collect();
+        for (names, grants) in by_token {
+            let Some(grants) = grants else { continue };
+            let rights = state.rights_of(&names);
+            if let Some(before) = grants.set(Some(rights)) {
+                changed.push(Changed { grants, before });
+            }
+        }
         changed
     }
 
@@ -76,15 +101,18 @@ impl RightsBook {
 
 impl State {
     fn rights(&mut self, principal: &Principal) -> Option<Arc<Rights>> {
-        let names = self.auth.roles_of(principal)?;
+        let names = self.auth.roles_of(principal)?.to_vec();
+        Some(self.rights_of(&names))
+    }
+
+    fn rights_of(&mut self, names: &[Arc<str>]) -> Arc<Rights> {
         if let Some(known) = self.by_roles.get(names) {
-            return Some(known.clone());
+            return known.clone();
         }
-        let names = names.to_vec();
         let roles = self.auth.roles.iter().filter(|role| names.contains(&role.name)).cloned();
         let rights = Arc::new(Rights::of(roles));
-        self.by_roles.insert(names, rights.clone());
-        Some(rights)
+        self.by_roles.insert(names.to_vec(), rights.clone());
+        rights
     }
 }
 

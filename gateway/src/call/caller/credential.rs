@@ -5,7 +5,11 @@ use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
+
+/// How often it is looked at least whether something is over by the clock of the machine, which may be set meanwhile.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// What a request is let in with, as the layer finds it that asks for it.
 #[derive(Debug, Clone)]
@@ -27,6 +31,12 @@ struct State {
     /// Read for each request, without a lock.
     is_revoked: AtomicBool,
     told: CancellationToken,
+    /// When it is over by itself.
+    until: Option<SystemTime>,
+    /// It counts no longer than this.
+    above: Option<Arc<State>>,
+    /// What a session counts by that is opened with it; by this, where there is nothing else.
+    session: Revocation,
 }
 
 impl Revocation {
@@ -40,9 +50,38 @@ impl Revocation {
         Self(Some(State::fresh()))
     }
 
+    /// Of what counts as long as this does.
+    pub fn below(&self) -> Self {
+        Self(Some(State::below(self, None, Self::never())))
+    }
+
+    /// Of what counts up to a moment, and no longer than this. A session that is opened with it counts as long as `session`: whoever
+    /// shows the next token of the same kind goes on with it.
+    pub fn until(&self, moment: SystemTime, session: &Self) -> Self {
+        Self(Some(State::below(&self.below(), Some(moment), session.clone())))
+    }
+
+    /// The same, without its time: what was begun while it counted may be brought to its end, unless somebody takes it back.
+    #[must_use]
+    pub fn without_its_time(&self) -> Self {
+        match &self.0 {
+            Some(state) if state.until.is_some() => Self(state.above.clone()),
+            _ => self.clone(),
+        }
+    }
+
+    /// What a session counts by that is opened with it.
+    #[must_use]
+    pub fn of_session(&self) -> Self {
+        match &self.0 {
+            Some(state) if state.session.0.is_some() => state.session.clone(),
+            _ => self.clone(),
+        }
+    }
+
     /// From now on it counts no more.
     pub fn revoke(&self) {
-        if let Some(state) = &self.0 {
+        if let Some(state) = &self.without_its_time().0 {
             state.is_revoked.store(true, Ordering::SeqCst);
             state.told.cancel();
         }
@@ -50,7 +89,12 @@ impl Revocation {
 
     /// Whether it counts no more.
     pub fn is_revoked(&self) -> bool {
-        self.0.as_ref().is_some_and(|state| state.is_revoked.load(Ordering::SeqCst))
+        self.0.as_ref().is_some_and(|state| state.is_withdrawn() || state.is_over())
+    }
+
+    /// Whether somebody took it back. What is only over by its time was good for what it was shown for.
+    pub fn is_withdrawn(&self) -> bool {
+        self.0.as_ref().is_some_and(|state| state.is_withdrawn())
     }
 
     /// Whether both are of one credential.
@@ -63,14 +107,38 @@ impl Revocation {
     }
 
     /// Resolves once it counts no more; `None` where that never comes.
-    pub fn revoked(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        self.0.as_ref().map(|state| state.told.clone().cancelled_owned())
+    pub fn revoked(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let state = self.0.clone()?;
+        Some(async move {
+            let Some(until) = state.until else { return state.told.cancelled().await };
+            while let Ok(left) = until.duration_since(SystemTime::now()) {
+                // A timer has no finer grain.
+                let pause = left.clamp(Duration::from_millis(1), LOOK_EVERY);
+                if tokio::time::timeout(pause, state.told.cancelled()).await.is_ok() {
+                    return;
+                }
+            }
+        })
     }
 }
 
 impl State {
     fn fresh() -> Arc<Self> {
-        Arc::new(Self { is_revoked: AtomicBool::new(false), told: CancellationToken::new() })
+        Self::below(&Revocation::never(), None, Revocation::never())
+    }
+
+    fn below(above: &Revocation, until: Option<SystemTime>, session: Revocation) -> Arc<Self> {
+        let above = above.0.clone();
+        let told = above.as_ref().map_or_else(CancellationToken::new, |above| above.told.child_token());
+        Arc::new(Self { is_revoked: AtomicBool::new(false), told, until, above, session })
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.is_revoked.load(Ordering::SeqCst) || self.above.as_ref().is_some_and(|above| above.is_withdrawn())
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until <= SystemTime::now())
     }
 }
 
@@ -127,6 +195,25 @@ mod tests {
         let never = Revocation::never();
         never.revoke();
         assert!(!never.is_revoked() && never.revoked().is_none() && never.is(&Revocation::never()));
+    }
+
+    #[tokio::test]
+    async fn what_is_over_by_its_time_or_by_what_it_hangs_on_counts_no_more_and_its_session_goes_on() {
+        let (key, session) = (Revocation::possible(), Revocation::possible());
+        let far = SystemTime::now() + Duration::from_secs(3600);
+        let good = key.until(far, &session);
+        assert!(!good.is_revoked() && good.of_session().is(&session) && key.of_session().is(&key));
+        let over = key.until(SystemTime::now(), &session);
+        over.revoked().expect("it can be").await;
+        assert!(over.is_revoked() && !over.is_withdrawn(), "nobody took it back");
+        let (other, begun) = (key.until(far, &session), over.without_its_time());
+        other.revoke();
+        assert!(other.is_withdrawn() && other.without_its_time().is_revoked() && !key.is_revoked());
+        assert!(!begun.is_revoked());
+        key.revoke();
+        assert!(begun.is_revoked());
+        good.revoked().expect("it can be").await;
+        assert!(good.is_revoked() && good.is_withdrawn() && !session.is_revoked());
     }
 
     #[test]

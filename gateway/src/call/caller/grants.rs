@@ -77,6 +77,11 @@ impl Grants {
         }
     }
 
+    /// Whether both are the same rights now, whosever they are.
+    pub fn are_as(&self, other: &Self) -> bool {
+        self.is(other) || self.keep() == other.keep()
+    }
+
     /// Whether anything of an upstream may be seen.
     pub fn sees(&self, upstream: &str) -> bool {
         self.now().rights().is_none_or(|rights| rights.sees(upstream))

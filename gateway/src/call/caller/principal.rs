@@ -60,6 +60,23 @@ impl Principal {
         Self::named(&format!("unix:{number}"))
     }
 
+    /// The one of an access token: who, at which authorization server, by which client of it. All three tell principals apart.
+    pub fn of_access_token(issuer: &str, client: &str, subject: &str) -> Self {
+        // Neither part can be taken for another one: what is between them is in none of them.
+        let plain = |text: &str| -> String {
+            let odd = |char: char| char.is_whitespace() || char.is_control() || char == '%';
+            let mut shown = String::new();
+            for char in text.chars() {
+                match odd(char) {
+                    true => char.to_string().bytes().for_each(|byte| shown.push_str(&format!("%{byte:02X}"))),
+                    false => shown.push(char),
+                }
+            }
+            shown
+        };
+        Self::named(&format!("oauth:{} {} {}", plain(subject), plain(client), plain(issuer)))
+    }
+
     /// The one of this whole name, as [`Self::name`] gives it.
     pub fn named(name: &str) -> Self {
         Self(Arc::new(Inner { name: name.into(), calls: OnceLock::new() }))

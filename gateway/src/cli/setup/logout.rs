@@ -17,7 +17,7 @@ use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::say;
 use crate::upstream::config::{Config, Login};
-use crate::upstream::remote::{LoggedOut, StoredLogins};
+use crate::upstream::remote::logins::{LoggedOut, StoredLogins};
 
 /// Ends the logins that are meant. Each outcome is told, whatever becomes of the others.
 pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {

@@ -55,6 +55,10 @@ fn path_of(heading: &str) -> Option<Vec<String>> {
     let name = heading.strip_prefix('[')?.trim_matches(['[', ']']);
     let part = |part: &str| if part == "NAME" { ANY.to_owned() } else { part.to_owned() };
     let mut path: Vec<String> = name.split('.').map(part).collect();
+    // What lies in an entry of a list lies in each of them.
+    if name.starts_with("auth.issuers.") {
+        path.insert(2, ANY.to_owned());
+    }
     if heading.starts_with("[[") || name.ends_with("override") {
         path.push(ANY.to_owned());
     }

@@ -1,4 +1,7 @@
-//! `[auth]`: static tokens, and what their bearers may see.
+//! `[auth]`: static tokens, authorization servers, and what those may see who bear their tokens.
+
+// `[[auth.issuers]]`: authorization servers whose access tokens are taken.
+mod issuers;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::policy::config::client_token::LENGTH_MIN;
 use crate::policy::config::moment::moment;
-use crate::policy::config::{Auth, Generated, Token};
+use crate::policy::config::{Auth, Generated, Resource, Token};
 
 use super::roles::{Roles, certificates};
 use crate::config::fault::Fault;
@@ -22,15 +25,17 @@ type Terms = (Option<Vec<Arc<str>>>, Option<SystemTime>);
 enum Mode {
     None,
     Token,
+    OAuth,
 }
 
 /// `[auth]`.
 pub(crate) fn auth(mut section: Section<'_>) -> Auth {
-    let mode = section.word("mode", &[("none", Mode::None), ("token", Mode::Token)]);
+    let mode = section.word("mode", &[("none", Mode::None), ("token", Mode::Token), ("oauth", Mode::OAuth)]);
     let allow_unauthenticated = section.flag("allow_unauthenticated").unwrap_or(false);
     let generates = section.flag("generate_token").unwrap_or(false);
     let roles = Roles::read(section.table("roles"));
     let certificates = certificates(&mut section, &roles);
+    let (issuers, has_issuers) = issuers::issuers(&mut section, &roles);
     let entries = section.list_of_tables("tokens");
     let written = entries.len();
     let mut tokens: Vec<Token> = Vec::new();
@@ -53,6 +58,10 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
         tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest, roles, expires }));
     }
     match mode {
+        Some(Mode::None | Mode::Token) if has_issuers => {
+            section.wrong("mode", "[[auth.issuers]] are configured: write \"oauth\", or remove them")
+        }
+        Some(Mode::OAuth) if !has_issuers => section.wrong("mode", "no [[auth.issuers]] are configured"),
         Some(Mode::None) if written > 0 => {
             section.wrong("mode", "[[auth.tokens]] are configured: write \"token\", or remove them")
         }
@@ -68,7 +77,8 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
         (true, Some(Mode::Token)) => Generated::Demanded,
         (true, _) => Generated::Wanted,
     };
-    Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated, generated }
+    let resource = Resource::default();
+    Auth { tokens, issuers, resource, certificates, roles: roles.into_all(), allow_unauthenticated, generated }
 }
 
 /// The name, the digest, and the roles and the end of a token, as far as they can be taken.

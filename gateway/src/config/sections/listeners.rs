@@ -143,8 +143,14 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &mut Auth, admin: 
         Generated::Wanted => server.listeners.iter().any(|listener| is_open(listener, auth)),
         _ => false,
     };
-    if is_needed && auth.tokens.is_empty() {
+    if is_needed && !auth.asks_token() {
         generated::add(reading, auth);
+    }
+    if !auth.issuers.is_empty() && server.public_url.is_none() {
+        let text = "access tokens are for a resource, and `public_url` under [server] does not say which one this is";
+        let place = reading.place(&["auth".to_owned(), "issuers".to_owned()], Part::Key);
+        let fault = Fault::error("missing-key", text).at(place);
+        reading.fault(fault.hint("write where clients reach it, such as public_url = \"https://mcp.example.com\""));
     }
     let path = |index: usize, key: &str| match server.lists_listeners {
         true => ["server", "listeners", &index.to_string(), key].map(str::to_owned).to_vec(),

@@ -24,10 +24,11 @@ pub(super) fn with_examples() -> String {
     example().lines().map(on).collect::<Vec<_>>().join("\n")
 }
 
-const ENV: [(&str, &str); 5] = [
+const ENV: [(&str, &str); 6] = [
     ("HOME", "/h"),
     ("TRUNKLINE_ADMIN_TOKEN", "0123456789abcdef"),
     ("TICKETS_TOKEN", "t"),
+    ("TRUNKLINE_INTROSPECTION_SECRET", "s"),
     ("TRUNKLINE_LAPTOP_TOKEN", "0123456789abcdef"),
     ("TRUNKLINE_SIGNING_KEY", "0123456789abcdef0123456789abcdef"),
 ];

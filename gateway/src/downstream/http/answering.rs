@@ -96,7 +96,7 @@ where
         let first = ready!(deciding.poll(timers, cx));
         let Stage::Working(map, deciding) = self.take() else { return Poll::Pending };
         // What it waited for was begun before: nobody is left to whom the answer could be shown.
-        let response = match self.revocation.is_revoked() {
+        let response = match self.revocation.is_withdrawn() {
             true => respond::revoked(),
             false => deciding.work.respond(&self.endpoint, first, map, &self.revocation),
         };
@@ -156,17 +156,15 @@ where
                     "GET",
                 ));
             }
-            Route::Messages if head.method == Method::POST => {
-                match endpoint.clients.find(head.uri.query(), &who.principal) {
-                    Some(peer) => self.peer = Some(peer),
-                    None => {
-                        return misused(
-                            StatusCode::NOT_FOUND,
-                            "there is no such session, or its stream has ended; open another one",
-                        );
-                    }
+            Route::Messages if head.method == Method::POST => match endpoint.clients.find(head.uri.query(), &who) {
+                Some(peer) => self.peer = Some(peer),
+                None => {
+                    return misused(
+                        StatusCode::NOT_FOUND,
+                        "there is no such session, or its stream has ended; open another one",
+                    );
                 }
-            }
+            },
             Route::WebSocket => return answered(duplex::upgrade(endpoint, who, &head, self.arrival.as_ref())),
             Route::Messages => return answered(respond::no_method("messages are sent with POST", "POST")),
         }

@@ -28,7 +28,7 @@ pub(super) fn initialize(
     (id, params, meta): (Id, Object, Meta),
 ) -> Result<Work, Refusal> {
     // An id that the client made up is ignored; one of its own sessions means that it asks twice.
-    if heads.named().is_some_and(|session| endpoint.sessions.find(session, &who.principal).is_some()) {
+    if heads.named().is_some_and(|session| endpoint.sessions.find(session, &who).is_some()) {
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
     let asks = handshake::read(&params)?;
@@ -134,7 +134,7 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Resu
             })?,
     };
     match heads.named() {
-        Some(id) => match endpoint.sessions.find(id, &who.principal) {
+        Some(id) => match endpoint.sessions.find(id, who) {
             Some(session) => Ok(session),
             None => revived(endpoint, who, id),
         },

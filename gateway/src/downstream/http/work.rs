@@ -85,10 +85,13 @@ impl Work {
         };
         match self {
             Self::Modern(running) => {
-                let kind = if running.asked().method == Method::Listen { "listen" } else { "sse" };
+                let (kind, revocation) = match running.asked().method == Method::Listen {
+                    true => ("listen", revocation.clone()),
+                    false => ("sse", revocation.without_its_time()),
+                };
                 let stream =
                     Stream::new(CallFeed::new(running, event), Vec::new(), endpoint.config.sse_keepalive, kind);
-                respond::stream(stream.until(revocation))
+                respond::stream(stream.until(&revocation))
             }
             Self::Legacy(session, work) => lasting_stream(endpoint, &session, work, (event, revocation)),
             Self::Batch(session, work) => lasting_stream(endpoint, &session, *work, (event, revocation)),
@@ -140,7 +143,7 @@ fn lasting_stream<T: Lose>(
     let head = stream_head(session, replay.number, 0);
     work.write_to(replay);
     let stream = Stream::new(ReplayFeed::new(session, reader), head, endpoint.config.sse_keepalive, "sse");
-    respond::stream(stream.of_session(session, revocation))
+    respond::stream(stream.of_session(session, &revocation.without_its_time()))
 }
 
 /// The head of a stream for a revision that knows how to come back for one that was cut before its first message.

@@ -188,7 +188,7 @@ impl Session {
             short,
             opened: Opened::next(),
             caller: Arc::new(caller),
-            revocation: who.revocation,
+            revocation: who.revocation.of_session(),
             mute: OnceLock::new(),
             open: Arc::default(),
             notices: Notices::new(&outgoing),

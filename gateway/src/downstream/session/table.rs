@@ -76,8 +76,8 @@ impl Sessions {
         // Before the lock: a disk that hangs holds up nobody but this request.
         let earlier = self.wishes.earlier(sealed_id::short(id));
         let _alone = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = self.find(id, &who.principal) {
-            return Ok(Some((session, false)));
+        if self.own(id, &who.principal).is_some() {
+            return Ok(self.find(id, who).map(|session| (session, false)));
         }
         if self.ended.has(sealed_id::short(id)) {
             return Ok(None);
@@ -132,8 +132,13 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of an id, where it is the principal's own. Whose it is otherwise cannot be told from the answer.
-    pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    /// The session of an id, where it is the principal's own and was opened with as much as this request may. Whose it is otherwise
+    /// cannot be told from the answer.
+    pub(crate) fn find(&self, id: &str, who: &Who) -> Option<Arc<Session>> {
+        self.own(id, &who.principal).filter(|session| session.caller.grants.are_as(&who.grants))
+    }
+
+    fn own(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.table.get(sealed_id::short(id))?;
         (*session.id == *id && session.caller.principal == *principal).then(|| session.clone())
     }

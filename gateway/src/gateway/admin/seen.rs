@@ -36,7 +36,7 @@ pub struct Seen {
 
 /// What a principal would see. A runtime must be there.
 pub fn seen_by(config: &Config, principal: &Principal) -> Seen {
-    let grants = AuthenticateLayer::new(&config.auth).grants_of(principal);
+    let grants = AuthenticateLayer::new(&config.auth, None).grants_of(principal);
     let (budget, tasks) = (Budget::default(), Tasks::new());
     let listeners = Listeners::new(budget.clone(), Refusals::default());
     let terms = upstreams::Terms {

@@ -13,6 +13,7 @@ use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::policy::config::Auth;
+use crate::policy::oauth::Issuers;
 use crate::runtime::Tasks;
 use crate::runtime::system::handed::HandedListener;
 use crate::runtime::system::handles;
@@ -52,6 +53,8 @@ pub enum Error {
 /// What all doors have in common.
 pub(crate) struct Serving<'a> {
     pub(crate) auth: &'a Auth,
+    /// Those whose access tokens are taken.
+    pub(crate) issuers: Issuers,
     pub(crate) face: McpService,
     pub(crate) patience: listener::Patience,
     pub(crate) bounds: listener::Bounds,
@@ -134,7 +137,7 @@ impl Door {
         if certificates.is_some() && matches!(socket, Socket::Unix(_)) {
             return Err(Error::Tls(format!("{key}: has no meaning at a Unix socket, and {address} is one; remove it")));
         }
-        let (is_tls, asks_token) = (certificates.is_some(), !auth.tokens.is_empty());
+        let (is_tls, asks_token) = (certificates.is_some(), auth.asks_token());
         let place = Place { address, is_tls, faces: listener.faces, asks_token };
         Ok(Self { listener: listener.clone(), socket, place, certificates })
     }
@@ -148,7 +151,7 @@ impl Door {
             Address::Tcp(address) => GuardLayer::new(*address, hosts, origins),
             Address::Unix(_) | Address::Handed(_) => GuardLayer::of_socket(hosts, origins),
         };
-        Asks { authenticate: AuthenticateLayer::new(&auth), room, guard }
+        Asks { authenticate: AuthenticateLayer::new(&auth, Some(serving.issuers.clone())), room, guard }
     }
 
     /// Serves its connections, over TLS where there is a certificate.
@@ -207,7 +210,7 @@ async fn expire(authenticate: AuthenticateLayer, face: McpService) {
 
 /// Whether clients of a listener are to show who they are, where these tokens count.
 pub(super) fn asks_credential(listener: &Listener, auth: &Auth) -> bool {
-    !auth.tokens.is_empty() || listener.asks_certificate()
+    auth.asks_token() || listener.asks_certificate()
 }
 
 /// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than

@@ -10,6 +10,7 @@ use crate::downstream::{Connections, GuardLayer, McpService};
 use crate::policy::Changed;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
+use crate::policy::oauth::Issuers;
 use crate::runtime::system::handed::HandedSocket;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ pub(crate) struct Doors(Vec<Door>);
 /// What a reload reaches of the doors.
 pub(crate) struct Kept {
     face: McpService,
+    issuers: Issuers,
     doors: Vec<KeptDoor>,
 }
 
@@ -95,7 +97,7 @@ impl Doors {
             });
             door.serve(asks, serving);
         }
-        Kept { face: serving.face.clone(), doors }
+        Kept { face: serving.face.clone(), issuers: serving.issuers.clone(), doors }
     }
 }
 
@@ -109,7 +111,7 @@ impl Kept {
     /// Asks for what this configuration says; who may see something else by it. What came through a door by what counts no more there has
     /// no session and no stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
-        let (mut gone, mut changed) = (Vec::new(), Vec::new());
+        let (mut gone, mut changed) = (Vec::new(), self.issuers.set(&now.auth));
         for door in &self.doors {
             door.told(now);
             let tokens = door.tokens_of(now);

@@ -4,10 +4,13 @@
 mod door;
 // Where clients are served, as bound and as it is shown.
 mod place;
+// The authorization servers of clients, asked over the connections that upstreams have, too.
+mod identity;
 // All doors: bound, served, and told of what a reload changes.
 mod doors;
 
 pub use door::Error;
 pub(super) use door::{Serving, bind, bounds};
 pub(super) use doors::{Doors, Kept};
+pub(super) use identity::issuers;
 pub use place::{Place, reachable};

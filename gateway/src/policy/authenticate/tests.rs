@@ -24,7 +24,7 @@ async fn ask(tokens: &[&str], authorization: &[&str]) -> (u16, String) {
     for value in authorization {
         request = request.header(header::AUTHORIZATION, *value);
     }
-    let response = AuthenticateLayer::new(&auth).layer(inner).oneshot(request.body(()).unwrap()).await.unwrap();
+    let response = AuthenticateLayer::new(&auth, None).layer(inner).oneshot(request.body(()).unwrap()).await.unwrap();
     assert_eq!(response.status() == 401, response.headers().contains_key(header::WWW_AUTHENTICATE));
     (response.status().as_u16(), String::from_utf8(response.into_body().to_vec()).unwrap())
 }
@@ -54,7 +54,7 @@ async fn a_token_is_good_until_it_expires_and_whose_it_is_is_told_then() {
         Auth { tokens: expires.iter().enumerate().map(token).collect(), ..Auth::default() }
     };
     let (past, soon, late) = (now - LOOK_EVERY, now + Duration::from_millis(300), now + LOOK_EVERY * 100);
-    let layer = AuthenticateLayer::new(&auth(&[Some(past), Some(soon), Some(late), None]));
+    let layer = AuthenticateLayer::new(&auth(&[Some(past), Some(soon), Some(late), None]), None);
     let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
     let service = layer.layer(inner);
     let asked = async |text: &str| {
@@ -84,7 +84,7 @@ async fn another_user_of_the_machine_comes_by_a_token_alone_also_when_none_is_as
     let own = rustix::process::geteuid().as_raw();
     for (user, status) in [(own, 200), (0, 200), (own + 1, 401)] {
         let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
-        let service = AuthenticateLayer::new(&Auth::default()).layer(inner).of(Peer::User(user));
+        let service = AuthenticateLayer::new(&Auth::default(), None).layer(inner).of(Peer::User(user));
         let answer = service.oneshot(Request::get("/").body(()).unwrap()).await.unwrap();
         assert_eq!(answer.status().as_u16(), status, "{user}");
     }
@@ -101,7 +101,7 @@ async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
         };
         Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() }
     };
-    let layer = AuthenticateLayer::new(&auth(&[]));
+    let layer = AuthenticateLayer::new(&auth(&[]), None);
     let service =
         layer.layer(service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new())))));
     let asked = async |text: &str| {

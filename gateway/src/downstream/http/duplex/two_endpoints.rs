@@ -1,6 +1,6 @@
 //! HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
 
-use crate::call::caller::Principal;
+use crate::call::caller::{Grants, Principal};
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::config::Faces;
 use crate::downstream::edge::Edge;
@@ -40,6 +40,7 @@ pub(crate) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
 /// One client.
 pub(crate) struct Peer {
     principal: Principal,
+    grants: Grants,
     /// Nothing once its session has ended: then its stream ends when the last answer is on it.
     connection: Mutex<Option<Connection>>,
     /// Its calls: they are dropped, and so cancelled, with its stream.
@@ -49,10 +50,10 @@ pub(crate) struct Peer {
 
 impl Clients {
     /// Whose message this is, by the query of its request, where the stream is the principal's own.
-    pub(crate) fn find(&self, query: Option<&str>, principal: &Principal) -> Option<Arc<Peer>> {
+    pub(crate) fn find(&self, query: Option<&str>, who: &Who) -> Option<Arc<Peer>> {
         let id = query?.split('&').find_map(|part| part.strip_prefix(SESSION))?;
         let peer = self.0.get(id)?;
-        (peer.principal == *principal).then(|| peer.clone())
+        (peer.principal == who.principal && peer.grants.are_as(&who.grants)).then(|| peer.clone())
     }
 
     /// Opens a stream; so long it may be silent. Its messages come to a path that its client knows with this before it.
@@ -73,8 +74,8 @@ impl Clients {
         let calls = Tasks::new();
         let client = Client { who: who.clone(), id: id.clone(), transport: "sse" };
         let connection = Connection::new(edge.clone(), outlet, calls.child(), edge.cut(), client);
-        let (principal, connection) = (who.principal.clone(), Mutex::new(Some(connection)));
-        let peer = Arc::new(Peer { principal, connection, calls, _kept: kept });
+        let (principal, grants, connection) = (who.principal.clone(), who.grants.clone(), Mutex::new(Some(connection)));
+        let peer = Arc::new(Peer { principal, grants, connection, calls, _kept: kept });
         self.0.insert(id.clone(), peer.clone());
         metrics::sessions("sse").increment(1.0);
         edge.tasks.spawn(retire(edge.clone(), self.clone(), id.clone(), Arc::downgrade(&peer)));

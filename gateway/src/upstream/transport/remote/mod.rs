@@ -8,8 +8,8 @@ pub(crate) mod websocket;
 pub(crate) mod lines;
 // Bodies for an HTTP server that is no upstream.
 mod courier;
+// The end of logins.
+pub mod logins;
 
-pub use crate::upstream::transport::http::credentials::oauth::{
-    LoggedIn, LoggedOut, Page, StoredLogins, log_in, logged_in,
-};
+pub use crate::upstream::transport::http::credentials::oauth::{IdentityProvider, LoggedIn, Page, log_in, logged_in};
 pub use courier::Courier;

@@ -28,5 +28,6 @@ mod stored_login;
 pub use login::{Page, log_in};
 pub use logout::{LoggedOut, StoredLogins};
 pub use record::LoggedIn;
+pub use server::provider::IdentityProvider;
 pub use stored_login::logged_in;
 pub(crate) use stored_login::{Refusal, Show, StoredLogin};

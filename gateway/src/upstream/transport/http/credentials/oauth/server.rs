@@ -1,16 +1,18 @@
 //! What an authorization server says of itself (RFC 8414, and as OpenID Connect has it).
 
+// Where its document may lie.
+mod places;
+// One whose tokens our clients bear.
+pub(super) mod provider;
+
 use super::resource::{Resource, is_same};
-use super::way::{Document, URL_MAX, document, quoted, to, with_path};
+use super::way::{Document, URL_MAX, document, quoted, to};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::{Login, Remote};
 use crate::upstream::transport::http::credentials::granted::unavailable;
-use http::Uri;
+use places::places;
 use serde::Deserialize;
-
-const OAUTH: &str = "/.well-known/oauth-authorization-server";
-const OPENID: &str = "/.well-known/openid-configuration";
 
 /// An authorization server. Where its end points lead is judged before each is used.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -87,35 +89,9 @@ fn judged(server: Server) -> Result<Server, Cause> {
     Ok(server)
 }
 
-/// Where the document of an issuer may lie.
-fn places(issuer: &Uri) -> Vec<Uri> {
-    let path = issuer.path().trim_end_matches('/');
-    let paths = match path {
-        "" => vec![OAUTH.to_owned(), OPENID.to_owned()],
-        path => vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}"), format!("{path}{OPENID}")],
-    };
-    paths.iter().filter_map(|path| with_path(issuer, path)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_document_is_looked_for_in_all_its_places() {
-        let at = |issuer: &str| -> Vec<String> {
-            places(&issuer.parse().unwrap()).iter().map(|url| url.path().to_owned()).collect()
-        };
-        for issuer in ["https://as.example", "https://as.example/"] {
-            assert_eq!(at(issuer), [OAUTH, OPENID]);
-        }
-        let expected = [
-            "/.well-known/oauth-authorization-server/t/1",
-            "/.well-known/openid-configuration/t/1",
-            "/t/1/.well-known/openid-configuration",
-        ];
-        assert_eq!(at("https://as.example/t/1"), expected);
-    }
 
     #[test]
     fn a_server_with_an_endless_url_is_refused_before_anybody_logs_in() {

@@ -1,0 +1,149 @@
+//! Keys are read once for all, and what they have signed goes with them.
+
+use super::*;
+use crate::policy::config::issuer::ALGORITHMS;
+use crate::policy::oauth::provider::Asked;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::time::advance;
+
+/// A key, and its name.
+type Named = (String, EcdsaKeyPair);
+
+/// One that counts how often it is asked, and answers in a second.
+#[derive(Default)]
+struct Scripted {
+    keys: Mutex<Vec<Named>>,
+    asked: AtomicUsize,
+}
+
+struct Shared(Arc<Scripted>);
+
+impl Scripted {
+    fn adds(&self, name: &str) {
+        let random = SystemRandom::new();
+        let kind = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let key = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(kind, key.as_ref(), &random).unwrap();
+        self.keys.lock().unwrap().push((name.to_owned(), key));
+    }
+
+    /// A token signed by the last key.
+    fn token(&self, subject: &str) -> String {
+        let keys = self.keys.lock().unwrap();
+        let (name, key) = keys.last().unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let claims = serde_json::json!({"iss": "https://as.example", "aud": "r", "sub": subject, "exp": now + 3600});
+        let head = serde_json::json!({"alg": "ES256", "kid": name});
+        let [head, claims] = [head, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        let signature = key.sign(&SystemRandom::new(), format!("{head}.{claims}").as_bytes()).unwrap();
+        format!("{head}.{claims}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+}
+
+impl Provider for Shared {
+    fn keys(&self) -> Asked<'_> {
+        Box::pin(async {
+            self.0.asked.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let key = |(name, key): &Named| {
+                let point = key.public_key().as_ref();
+                let [x, y] = [&point[1..33], &point[33..]].map(|part| URL_SAFE_NO_PAD.encode(part));
+                serde_json::json!({"kty": "EC", "crv": "P-256", "kid": name, "x": x, "y": y})
+            };
+            let keys: Vec<_> = self.0.keys.lock().unwrap().iter().map(key).collect();
+            match keys.is_empty() {
+                true => Err("there are none".to_owned()),
+                false => Ok(serde_json::json!({ "keys": keys }).to_string().into_bytes()),
+            }
+        })
+    }
+
+    fn introspect<'a>(&'a self, _: &'a str) -> Asked<'a> {
+        Box::pin(async { Err("not here".to_owned()) })
+    }
+}
+
+fn auth() -> Auth {
+    let issuer = Issuer {
+        name: "https://as.example".into(),
+        url: "https://as.example".parse().unwrap(),
+        is_within: false,
+        keys_url: None,
+        audience: Vec::new(),
+        algorithms: ALGORITHMS.map(|(_, one)| one).to_vec(),
+        clock_skew: Duration::ZERO,
+        scopes: Vec::new(),
+        roles: None,
+        rules: Vec::new(),
+        introspection: None,
+        ca: None,
+    };
+    Auth { issuers: vec![issuer], resource: Resource { url: "r".to_owned(), ..Resource::default() }, ..Auth::default() }
+}
+
+fn start(scripted: &Arc<Scripted>) -> Issuers {
+    let shared = scripted.clone();
+    Issuers::new(&auth(), &Tasks::new(), move |_| Arc::new(Shared(shared.clone())))
+}
+
+async fn shown(issuers: &Issuers, token: &str) -> Result<Credential, Refused> {
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(token).into();
+    match issuers.look(token.as_bytes(), digest) {
+        Look::Good(credential) => Ok(credential),
+        Look::Bad(why) => Err(why),
+        Look::Judging(judging) => judging.await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_key_is_asked_for_once_by_all_and_an_unknown_one_seldom() {
+    let scripted = Arc::new(Scripted::default());
+    scripted.adds("one");
+    let issuers = start(&scripted);
+    let asked = || scripted.asked.load(Ordering::SeqCst);
+    let first = scripted.token("ann");
+    let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, &first))).await;
+    let one = all[0].as_ref().unwrap();
+    assert!(all.iter().all(|other| other.as_ref().unwrap().revocation.is(&one.revocation)), "it is one verdict");
+    assert_eq!((asked(), one.principal.name()), (1, "oauth:ann  https://as.example"));
+    scripted.adds("two");
+    let second = scripted.token("bob");
+    assert!(matches!(shown(&issuers, &second).await, Err(Refused::Invalid(_))), "it was asked just now");
+    assert_eq!(asked(), 1);
+    advance(Duration::from_secs(30)).await;
+    let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, &second))).await;
+    assert!(all.iter().all(Result::is_ok) && asked() == 2);
+    assert!(!one.revocation.is_revoked(), "its key is still there");
+    scripted.keys.lock().unwrap().remove(0);
+    advance(Duration::from_secs(700)).await;
+    one.revocation.revoked().unwrap().await;
+    assert!(shown(&issuers, &first).await.is_err() && shown(&issuers, &second).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_judged_is_told_apart_and_tried_again_by_itself() {
+    let scripted = Arc::new(Scripted::default());
+    let issuers = start(&scripted);
+    scripted.adds("one");
+    let token = scripted.token("ann");
+    let keys = std::mem::take(&mut *scripted.keys.lock().unwrap());
+    assert_eq!(shown(&issuers, &token).await.err(), Some(Refused::Unverified));
+    for _ in 0..100 {
+        assert_eq!(shown(&issuers, &token).await.err(), Some(Refused::Unverified));
+    }
+    assert_eq!(scripted.asked.load(Ordering::SeqCst), 1, "nobody asks again at once");
+    *scripted.keys.lock().unwrap() = keys;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let good = shown(&issuers, &token).await.unwrap();
+    let mut other = auth();
+    other.issuers[0].scopes.push("x".to_owned());
+    issuers.set(&other);
+    assert!(good.revocation.is_revoked() && good.revocation.of_session().is_revoked(), "nothing of the old one counts");
+    assert_eq!(shown(&issuers, &token).await.err(), Some(Refused::Scope));
+}

@@ -1,0 +1,86 @@
+//! Questions about tokens that say nothing themselves: one at a time for each.
+
+use super::claims::Claims;
+use super::refused::Refused;
+use super::token::{Judged, over};
+use crate::policy::config::Issuer;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// A verdict is kept no longer than this; then it is asked again.
+pub(super) const KEPT_MAX: Duration = Duration::from_secs(60);
+/// So long a token counts for what it has opened, where it is not said when it ends.
+const LIFE: Duration = Duration::from_secs(3600);
+/// So many tokens are asked about at once.
+const ASKING_MAX: usize = 256;
+
+const INACTIVE: Refused = Refused::Invalid("the authorization server does not know the token, or it has ended");
+const ELSEWHERE: Refused = Refused::Invalid("the token is for another resource");
+
+/// The tokens that are asked about now, by digest.
+#[derive(Default)]
+pub(super) struct Questions(Mutex<HashMap<[u8; 32], watch::Receiver<()>>>);
+
+/// How a question goes on.
+pub(super) enum Turn<'a> {
+    /// It is this one's to ask; whoever waits is told when it is dropped.
+    Ask(Asking<'a>),
+    /// Somebody asks already.
+    Wait(watch::Receiver<()>),
+    /// Too many are asked.
+    Full,
+}
+
+/// A question under way.
+pub(super) struct Asking<'a> {
+    questions: &'a Questions,
+    digest: [u8; 32],
+    _told: watch::Sender<()>,
+}
+
+impl Questions {
+    /// Whose turn it is to ask about a token.
+    pub(super) fn turn(&self, digest: [u8; 32]) -> Turn<'_> {
+        let mut asked = self.lock();
+        if let Some(told) = asked.get(&digest) {
+            return Turn::Wait(told.clone());
+        }
+        if asked.len() >= ASKING_MAX {
+            return Turn::Full;
+        }
+        let (sender, told) = watch::channel(());
+        asked.insert(digest, told);
+        Turn::Ask(Asking { questions: self, digest, _told: sender })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], watch::Receiver<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.questions.lock().remove(&self.digest);
+    }
+}
+
+/// What an answer says of a token.
+pub(super) fn judge(answer: &[u8], issuer: &Issuer, audience: &[String]) -> Result<Judged, Refused> {
+    let claims: Claims = serde_json::from_slice(answer).map_err(|_| Refused::Unverified)?;
+    match claims.0.get("active").and_then(serde_json::Value::as_bool) {
+        Some(true) => {}
+        Some(false) => return Err(INACTIVE),
+        None => return Err(Refused::Unverified),
+    }
+    let now = SystemTime::now();
+    if claims.text("iss").is_some_and(|said| *said != *issuer.name) || !claims.is_for(audience) {
+        return Err(ELSEWHERE);
+    }
+    let end = claims.moment("exp").map(|end| over(end, issuer.clock_skew).ok_or(INACTIVE)).transpose()?;
+    if end.is_some_and(|end| end <= now) {
+        return Err(Refused::Expired);
+    }
+    Ok(Judged { until: end.unwrap_or(now + LIFE), claims })
+}

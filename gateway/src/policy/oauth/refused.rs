@@ -1,0 +1,20 @@
+//! Why a token is not taken.
+
+/// Why a token is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The request does not show one as it should.
+    Malformed,
+    /// It is none that is taken: why.
+    Invalid(&'static str),
+    /// It was good once.
+    Expired,
+    /// It is good, and has not all scopes that every token must have.
+    Scope,
+    /// Whether it is good cannot be told now.
+    Unverified,
+}
+
+/// It does not say who gave it out, or that is nobody who is known.
+pub(super) const UNKNOWN: Refused =
+    Refused::Invalid("the token is of none of the authorization servers of this gateway");
