@@ -42,7 +42,8 @@ impl Served {
         let listen = place.dir().join("listen.toml");
         let ports = "[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n";
         std::fs::write(&listen, ports).expect("the second file can be written");
-        let mut child = Command::new(trunkline())
+        let mut command = Command::new(trunkline());
+        command
             .arg("serve")
             .arg("--config")
             .arg(hosts_file)
@@ -51,7 +52,16 @@ impl Served {
             .env("HOME", place.home())
             .env_remove("XDG_CONFIG_HOME")
             .env("TRUNKLINE_CATALOG__CACHE", "false")
-            .current_dir(place.dir())
+            .current_dir(place.dir());
+        Self::of(command).await
+    }
+
+    /// The same of a command that starts it.
+    ///
+    /// # Panics
+    /// When it prints no endpoint.
+    pub async fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

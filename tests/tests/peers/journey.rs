@@ -90,34 +90,47 @@ fn squeezed(line: &str) -> String {
     line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
 }
 
-/// Numbers as `#`, and runs of blanks as two: what is left does not change from day to day.
-fn plain(text: &str) -> String {
+/// The text without what is another in each run: how long something took, what number a process has, the time of day.
+fn masked(text: &str) -> String {
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    let is_unit = |word: &str| ["ms", "s", "min", "h"].contains(&word.trim_end_matches([',', ';', ')']));
+    let is_clock = |word: &str| word.split(':').count() == 3 && word.split(':').all(is_number);
     let mut out = String::new();
     for line in text.lines() {
-        let mut short = String::new();
-        for char in squeezed(line).chars() {
-            let is_number = char.is_ascii_digit() || char == '.' && short.ends_with('#');
-            match is_number {
-                true if short.ends_with('#') => {}
-                true => short.push('#'),
-                false => short.push(char),
+        let line = squeezed(line);
+        let words: Vec<&str> = line.split(' ').collect();
+        let one = |(at, word): (usize, &&str)| {
+            let before = words[..at].iter().rfind(|word| !word.is_empty()).copied().unwrap_or_default();
+            let bare = word.trim_end_matches([')', ',', ';']);
+            let is_taken = words.get(at + 1).is_some_and(|next| is_unit(next));
+            match () {
+                () if is_clock(word) => "#:#:#".to_owned(),
+                () if is_number(bare) && (is_taken || ["pid", "process", "(process"].contains(&before)) => {
+                    word.replace(bare, "#")
+                }
+                () => (*word).to_owned(),
             }
-        }
-        out.push_str(&format!("{short}\n"));
+        };
+        let line = words.iter().enumerate().map(one).collect::<Vec<_>>().join(" ");
+        // In which units a time is told depends on how long it was.
+        out.push_str(&line.replace("# min # s", "# s").replace("# ms", "# s"));
+        out.push('\n');
     }
     out
 }
 
-/// What the doctor says of Node but for its version and its path, which are those of this machine.
+/// What the doctor says but for the version of Node and its path, which are those of this machine, and for how many of the servers were
+/// read by commands that waited for one of them.
 fn without_versions(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("node: ").and_then(|rest| rest.split_once(", for ")) {
         Some((_, users)) => format!("node: #, for {users}\n"),
+        None if line.contains(", as they were last read") => "tools: #, as they were last read\n".to_owned(),
         None => format!("{line}\n"),
     };
     text.lines().map(line).collect()
 }
 
-/// Two servers from npm and two from PyPI, and what is asked in a day. The numbers of the day are left out.
+/// Two servers from npm and two from PyPI, and what a person asks in a day, in the order of a day.
 #[tokio::test]
 async fn the_commands_of_a_day_print_what_was_looked_at_and_kept() {
     let Some(peers) = peers::ready() else { return };
@@ -133,27 +146,38 @@ async fn the_commands_of_a_day_print_what_was_looked_at_and_kept() {
     said(&["import", "~/.cursor/mcp.json"], &imported);
     for args in [
         &["check"][..],
-        &["doctor"],
+        &["install", "cursor"],
         &["tools", "time"],
         &["call", "everything__echo", "message=hello"],
-        &["install", "cursor"],
-        &["config", "path"],
+        &["doctor"],
     ] {
         said(args, &without_versions(&works(&place, args).await));
     }
-    let served = Served::start(&place, &place.home().join("trunkline.toml")).await;
+    // The gateway of this configuration: all that follows is asked of it. Others may have its usual ports on this machine.
+    let served = Served::of(command(&place, &["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])).await;
     until("all are ready", || async { (works(&place, &["ls"]).await.matches(" ready ").count() == 4).then_some(()) })
         .await;
     for args in [
-        &["call", "everything__get-sum", "a=2", "b=3"][..],
-        &["ls"],
+        &["ls"][..],
         &["status", "time"],
-        &["restart", "time"],
-        &["logs", "git"],
+        &["call", "everything__get-sum", "a=2", "b=3"],
+        &["call", "time__get_current_time", "timezone=Nowhere/Atall"],
         &["calls"],
+        &["logs", "everything"],
+        &["restart", "time"],
         &["top"],
+        &["doctor"],
     ] {
-        said(args, &plain(&works(&place, args).await));
+        let what = match args {
+            // What a tool says of its own fault ends the command with code 1.
+            ["call", "time__get_current_time", ..] => {
+                let Output { status, stdout, .. } = run(&place, args).await;
+                assert_eq!(status.code(), Some(1));
+                String::from_utf8_lossy(&stdout).into_owned()
+            }
+            args => works(&place, args).await,
+        };
+        said(args, &masked(&without_versions(&what)));
     }
     served.stop().await;
     said(&["uninstall", "cursor"], &works(&place, &["uninstall", "cursor"]).await);

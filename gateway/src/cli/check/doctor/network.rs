@@ -155,6 +155,26 @@ mod tests {
         let exempt = [("HTTPS_PROXY", &*format!("http://{open}")), ("NO_PROXY", ".invalid")];
         let (itself, told) = of("", &exempt);
         assert!(itself[0].contains("DNS lookup of nowhere.invalid failed") && told.is_none(), "{itself:?}");
+        assert!(itself[0].contains("`curl -v https://nowhere.invalid:443/`"), "{itself:?}");
+        let plain = "[upstreams.b]\nurl = 'http://nowhere.invalid/mcp'\nproxy = 'off'\n";
+        let (_, both) =
+            of(&format!("[upstreams.c]\nurl = 'https://h.invalid/'\nproxy = 'http://{open}'\n{plain}"), &exempt[..1]);
+        let both = both.unwrap();
+        assert!(both.contains("a by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY; c by its `proxy`; there only"), "{both}");
+        let (ill, _) = of(plain, &exempt[..1]);
+        assert!(ill[0].contains("`curl -v http://nowhere.invalid:80/`"), "{ill:?}");
+        // Also what is left out for want of a variable.
+        let lacking =
+            format!("proxy = 'http://{closed}'\nheaders = {{ A = '${{NO_SUCH_VARIABLE}}' }}\noptional = true\n");
+        let (ill, _) = of(&lacking, &[]);
+        assert!(ill.iter().any(|one| one.contains("its proxy: cannot connect to")), "{ill:?}");
+    }
+
+    #[test]
+    fn an_address_in_brackets_is_connected_to_and_looked_up_nowhere() {
+        let taken = TcpStream::connect("[::1]:1").is_ok();
+        let why = refused("[::1]", 1);
+        assert!(taken || why.as_ref().is_some_and(|why| why.contains("cannot connect to [::1]:1")), "{why:?}");
     }
 
     #[test]

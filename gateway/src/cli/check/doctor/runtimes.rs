@@ -73,7 +73,7 @@ pub(super) fn all(config: &Config, hosts: &[&Host]) -> Runtimes {
         }
     }
     for (program, (runtime, child, names)) in users {
-        found.judge(runtime, &program, version(&program, &child).as_deref(), &names.join(", "));
+        found.judge(runtime, &program, version(&program, &child, WAIT).as_deref(), &names.join(", "));
     }
     let desktop: Vec<&str> = hosts.iter().filter(|host| DESKTOP.contains(&host.id)).map(|host| host.title).collect();
     if !desktop.is_empty() && !short.is_empty() {
@@ -125,13 +125,13 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()??, parts.next().flatten().unwrap_or(0)))
 }
 
-/// What a program says to `--version`: its first word that begins with a digit.
+/// What a program says to `--version`: its first word that begins with a digit. One that runs longer than `wait` says nothing.
 #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
-fn version(program: &Path, child: &ChildCommand<'_>) -> Option<String> {
+fn version(program: &Path, child: &ChildCommand<'_>, wait: Duration) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").env_clear().envs(child.env.iter().map(|(name, value)| (name, value)));
     let mut started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let until = Instant::now() + WAIT;
+    let until = Instant::now() + wait;
     loop {
         match started.try_wait() {
             Ok(Some(_)) => break,
@@ -167,32 +167,59 @@ mod tests {
         };
         program("node", "echo v16.20.2");
         program("npx", "exit 1");
-        program("python3", "echo Python 3.12.1");
+        // It is asked with the variables of the server.
+        program("python3", "echo Python $VERSION_HERE");
+        program("python", "echo Python 3.9.1");
+        // What cannot be started is passed over.
+        std::fs::create_dir(scratch.0.join("first")).unwrap();
+        scratch.write("first/node", "#!/bin/sh\necho v9\n");
         program("uv", "exit 3");
         program("uvx", "exit 1");
         let path = scratch.0.display();
         let upstream = |name: &str, command: &str| {
-            format!("[upstreams.{name}]\ncommand = '{command}'\nenv = {{ PATH = '{path}' }}\n")
+            let env = format!("{{ PATH = '{path}/first:{path}', VERSION_HERE = '3.12.1' }}");
+            format!("[upstreams.{name}]\ncommand = '{command}'\nenv = {env}\n")
         };
-        let all = [("a", "npx"), ("b", "node"), ("c", "python3"), ("d", "uvx"), ("e", "sh")];
+        let all = [("a", "npx"), ("b", "node"), ("c", "python3"), ("d", "uvx"), ("e", "sh"), ("f", "python")];
         let text: String = all.iter().map(|(name, command)| upstream(name, command)).collect();
+        // One that is named by its path, and one that is left out and would need it.
+        let named = upstream("g", &format!("{path}/npx"));
+        let lacking = upstream("h", "npx").replace("3.12.1", "${NO_SUCH_VARIABLE}") + "optional = true\n";
+        let text = [text, named, lacking].concat();
         let files = vec![scratch.write("trunkline.toml", &text)];
         let config = load(Inputs { files, ..Inputs::default() }).unwrap_or_else(|faults| panic!("{faults}")).config;
         let cursor = Host::named("cursor").unwrap();
         let Runtimes { problems, told } = super::all(&config, &[cursor]);
         let told: Vec<String> = told.iter().map(|line| line.replace(&path.to_string(), "…")).collect();
         assert_eq!(
-            told[..3],
+            told[..4],
             [
-                "node: 16.20.2, …/node, for a, b",
+                "node: 16.20.2, …/node, for a, b, g, h",
+                "python3: 3.9.1, …/python, for f",
                 "python3: 3.12.1, …/python3, for c",
                 "uv: …/uv does not say its version, for d",
             ]
         );
         let problems: Vec<_> = problems.into_iter().map(|problem| (problem.text, problem.fix)).collect();
-        assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(problems[0].0.contains("is older than servers for it take: a, b"), "{problems:?}");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].0.contains("is older than servers for it take: a, b, g, h"), "{problems:?}");
+        assert!(problems[1].0.contains("take: f") && problems[1].1.contains("3.10 or newer"), "{problems:?}");
         assert!(problems[0].1.starts_with("install node 18 or newer"), "{problems:?}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_says_nothing_and_is_ended() {
+        let scratch = Scratch::new();
+        let marks = scratch.0.join("runs");
+        let path = scratch.write("node", &format!("#!/bin/sh\necho $$ > {}\nexec sleep 600\n", marks.display()));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let env = [("PATH".into(), "/usr/bin:/bin".into())];
+        let child = ChildCommand { command: "node", args: &[], env: &env, cwd: None };
+        assert_eq!(version(&path, &child, Duration::from_millis(1)), None);
+        // It was ended before it could write that, or is gone.
+        let left =
+            std::fs::read_to_string(marks).ok().and_then(|pid| std::fs::metadata(format!("/proc/{}", pid.trim())).ok());
+        assert!(left.is_none());
     }
 
     #[test]
@@ -202,7 +229,10 @@ mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let own = scratch.0.display();
         let text = format!(
-            "[upstreams.a]\ncommand = 'only-here'\nenv = {{ PATH = '{own}' }}\n[upstreams.b]\ncommand = 'sh'\n[upstreams.c]\ncommand = 'nowhere'\n"
+            "[upstreams.a]\ncommand = 'only-here'\nenv = {{ PATH = '{own}' }}\n\
+             [upstreams.b]\ncommand = 'sh'\nenv = {{ PATH = '/usr/bin:/bin' }}\n\
+             [upstreams.c]\ncommand = 'nowhere'\n\
+             [upstreams.d]\ncommand = '{own}/only-here'\nenv = {{ PATH = '{own}' }}\n"
         );
         let files = vec![scratch.write("trunkline.toml", &text)];
         let config = load(Inputs { files, ..Inputs::default() }).unwrap_or_else(|faults| panic!("{faults}")).config;
