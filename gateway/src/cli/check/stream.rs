@@ -29,14 +29,10 @@ pub(super) fn run(check: &Check) -> Result<(), Failure> {
     let text = read()?;
     if !manifests::is_stream(&text) {
         let environment = Environment::of_process();
-        let path = PathBuf::from("stdin");
-        let inputs = Inputs { files: vec![path.clone()], drafts: vec![(path, text)], ..Inputs::default() };
-        let found = Found::of(
-            Inputs { environment: environment.clone(), ..inputs }.load_or_part(),
-            &[PathBuf::from("stdin")],
-            check,
-            &environment,
-        )?;
+        let files = vec![PathBuf::from("stdin")];
+        let drafts = vec![(files[0].clone(), text)];
+        let inputs = Inputs { files: files.clone(), drafts, environment: environment.clone(), ..Inputs::default() };
+        let found = Found::of(inputs.load_or_part(), &files, check, &environment)?;
         return found::tell(check, vec![found]);
     }
     let gateways = match manifests::gateways(&text) {

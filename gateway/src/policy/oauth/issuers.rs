@@ -214,35 +214,50 @@ impl Inner {
         token: &str,
         digest: [u8; 32],
     ) -> Result<Credential, Refused> {
-        loop {
-            let _asking = match known.questions.turn(digest) {
-                Turn::Ask(asking) => asking,
+        let asking = loop {
+            match known.questions.turn(digest) {
+                Turn::Ask(asking) => break asking,
                 Turn::Full => return Err(Refused::Unverified),
                 Turn::Wait(mut told) => {
                     let _gone = told.changed().await;
-                    match self.known(digest) {
-                        Some(credential) => return Ok(credential),
-                        None => continue,
+                    let refused = told.borrow().clone();
+                    match (self.known(digest), refused) {
+                        (Some(credential), _) => return Ok(credential),
+                        (None, Some(why)) => return Err(why),
+                        // Whoever asked has left.
+                        (None, None) => continue,
                     }
                 }
-            };
-            let answer = known.provider.introspect(token).await.map_err(|why| {
-                known.complain("tokens", &why);
-                Refused::Unverified
-            })?;
-            let audience = token::audience(&known.issuer, resource);
-            let judged = questions::judge(&answer, &known.issuer, &audience);
-            if judged.as_ref().is_err_and(|why| *why == Refused::Unverified) {
-                known.complain("tokens", "what it answers is no answer about a token");
             }
-            if judged.as_ref().is_err_and(|why| *why != Refused::Unverified)
-                && let Some((_, ended)) = self.verdicts.remove_if(&digest, |_, kept| kept.issuer == known.issuer.name)
-            {
-                ended.credential.revocation.revoke();
+        };
+        let found = self.answered(known, resource, token, digest).await;
+        found.inspect_err(|why| asking.refuse(why))
+    }
+
+    /// Asks about a token.
+    async fn answered(
+        &self,
+        known: &Arc<KnownIssuer>,
+        resource: &str,
+        token: &str,
+        digest: [u8; 32],
+    ) -> Result<Credential, Refused> {
+        let answer = known.provider.introspect(token).await.map_err(|why| {
+            known.complain("tokens", &why);
+            Refused::Unverified
+        })?;
+        let audience = token::audience(&known.issuer, resource);
+        let judged = questions::judge(&answer, &known.issuer, &audience);
+        match &judged {
+            Err(Refused::Unverified) => known.complain("tokens", "what it answers is no answer about a token"),
+            Err(_) => {
+                let ended = self.verdicts.remove_if(&digest, |_, kept| kept.issuer == known.issuer.name);
+                ended.iter().for_each(|(_, ended)| ended.credential.revocation.revoke());
             }
-            let fresh = Some(SystemTime::now() + KEPT_MAX);
-            return self.taken(known, judged.map(|judged| (judged, known.counts.clone())), (digest, fresh));
+            Ok(_) => {}
         }
+        let fresh = Some(SystemTime::now() + KEPT_MAX);
+        self.taken(known, judged.map(|judged| (judged, known.counts.clone())), (digest, fresh))
     }
 
     /// Keeps the verdict on a token that is good.

@@ -21,14 +21,17 @@ const ELSEWHERE: Refused = Refused::Invalid("the token is for another resource")
 
 /// The tokens that are asked about now, by digest.
 #[derive(Default)]
-pub(super) struct Questions(Mutex<HashMap<[u8; 32], watch::Receiver<()>>>);
+pub(super) struct Questions(Mutex<HashMap<[u8; 32], Told>>);
+
+/// Who waits is told why a token is not taken; that it is taken is known by its verdict.
+type Told = watch::Receiver<Option<Refused>>;
 
 /// How a question goes on.
 pub(super) enum Turn<'a> {
     /// It is this one's to ask; whoever waits is told when it is dropped.
     Ask(Asking<'a>),
     /// Somebody asks already.
-    Wait(watch::Receiver<()>),
+    Wait(Told),
     /// Too many are asked.
     Full,
 }
@@ -37,7 +40,14 @@ pub(super) enum Turn<'a> {
 pub(super) struct Asking<'a> {
     questions: &'a Questions,
     digest: [u8; 32],
-    _told: watch::Sender<()>,
+    told: watch::Sender<Option<Refused>>,
+}
+
+impl Asking<'_> {
+    /// Those who wait are refused, too.
+    pub(super) fn refuse(&self, why: &Refused) {
+        self.told.send_replace(Some(why.clone()));
+    }
 }
 
 impl Questions {
@@ -50,12 +60,12 @@ impl Questions {
         if asked.len() >= ASKING_MAX {
             return Turn::Full;
         }
-        let (sender, told) = watch::channel(());
+        let (sender, told) = watch::channel(None);
         asked.insert(digest, told);
-        Turn::Ask(Asking { questions: self, digest, _told: sender })
+        Turn::Ask(Asking { questions: self, digest, told: sender })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], watch::Receiver<()>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Told>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Keys are read once for all, and what they have signed goes with them.
 
 use super::*;
-use crate::policy::config::issuer::ALGORITHMS;
+use crate::policy::config::issuer::{ALGORITHMS, Introspection};
 use crate::policy::oauth::provider::Asked;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -65,7 +65,11 @@ impl Provider for Shared {
     }
 
     fn introspect<'a>(&'a self, _: &'a str) -> Asked<'a> {
-        Box::pin(async { Err("not here".to_owned()) })
+        Box::pin(async {
+            self.0.asked.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(br#"{"active":false}"#.to_vec())
+        })
     }
 }
 
@@ -146,4 +150,19 @@ async fn what_cannot_be_judged_is_told_apart_and_tried_again_by_itself() {
     issuers.set(&other);
     assert!(good.revocation.is_revoked() && good.revocation.of_session().is_revoked(), "nothing of the old one counts");
     assert_eq!(shown(&issuers, &token).await.err(), Some(Refused::Scope));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_not_taken_is_asked_about_once_for_all_who_wait() {
+    let scripted = Arc::new(Scripted::default());
+    scripted.adds("one");
+    let (shared, mut auth) = (scripted.clone(), auth());
+    let (client_id, client_secret) = ("me".to_owned(), "s".to_owned());
+    auth.issuers[0].introspection = Some(Introspection { url: None, client_id, client_secret });
+    let issuers = Issuers::new(&auth, &Tasks::new(), move |_| Arc::new(Shared(shared.clone())));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = scripted.asked.load(Ordering::SeqCst);
+    let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, "opaque"))).await;
+    assert!(all.iter().all(|one| matches!(one, Err(Refused::Invalid(_)))));
+    assert_eq!(scripted.asked.load(Ordering::SeqCst) - before, 1);
 }
