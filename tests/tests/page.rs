@@ -16,7 +16,7 @@ use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::within_limit;
 
 /// The browser starts, and axe judges 32 views.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(240);
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(480);
 const SECRET: &str = "a-long-secret-of-the-upstream";
 
 /// What the form of a tool sends, digit for digit.
@@ -30,10 +30,11 @@ async fn link(gateway: &Gateway) -> String {
     link
 }
 
-/// Clicks through all of it; `call` is done when it asks for a live call.
-async fn visited(browser: &Path, folder: &Path, link: &str, call: impl AsyncFn()) -> Value {
+/// Clicks through all of it; `call` is done when it asks for a live call, and it has the link when it asks for that.
+async fn visited(browser: &Path, folder: &Path, gateway: &Gateway, call: impl AsyncFn()) -> Value {
     let mut command = Command::new("node");
-    command.arg("page.mjs").arg(browser).arg(link).current_dir(folder).kill_on_drop(true);
+    let door = format!("{}/ui", gateway.admin);
+    command.arg("page.mjs").arg(browser).arg(door).current_dir(folder).kill_on_drop(true);
     // `TRUNKLINE_PICTURES=FOLDER` leaves a picture of each view there.
     command.args(std::env::var_os("TRUNKLINE_PICTURES"));
     let mut node = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().expect("node starts");
@@ -41,10 +42,15 @@ async fn visited(browser: &Path, folder: &Path, link: &str, call: impl AsyncFn()
     let mut stdin = node.stdin.take().expect("a pipe was asked for");
     let mut last = String::new();
     while let Some(line) = lines.next_line().await.expect("it can be read") {
-        if line == "call please" {
-            call().await;
-            stdin.write_all(b"done\n").await.expect("it is read");
-        }
+        let answer = match &*line {
+            "call please" => {
+                call().await;
+                "done\n".to_owned()
+            }
+            "link please" => format!("{}\n", link(gateway).await),
+            _ => String::new(),
+        };
+        stdin.write_all(answer.as_bytes()).await.expect("it is read");
         last = line;
     }
     assert!(node.wait().await.expect("it can be waited for").success(), "the browser did not see what it was to see");
@@ -65,8 +71,7 @@ async fn a_browser_sees_every_view_and_a_live_call_calls_a_tool_and_finds_no_fau
     client.tools_until("its tools are listed", listed).await;
     client.call("up__echo", "{}").await.text();
     let call = async || drop(client.call("up__echo", "{\"a\":\"live\"}").await.text());
-    let link = link(&gateway).await;
-    let report = within_limit(LIMIT, "the browser has seen all", visited(&browser, &folder, &link, call)).await;
+    let report = within_limit(LIMIT, "the browser has seen all", visited(&browser, &folder, &gateway, call)).await;
     for nothing in ["console", "faults", "overflow", "requests"] {
         assert_eq!(report[nothing], serde_json::json!([]), "{nothing}: {:#}", report[nothing]);
     }

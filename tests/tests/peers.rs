@@ -21,7 +21,7 @@ use trunkline_tests::revision::Revision;
 use trunkline_tests::within::until_within;
 
 /// How long a client waits for upstreams that are only just starting, on a crowded machine.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 fn stdio(place: &Workplace, hosts_file: &Path) -> Connect {
     Connect::Command {

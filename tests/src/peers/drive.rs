@@ -13,7 +13,7 @@ use tokio::process::Command;
 use crate::peers::Peers;
 
 /// How long one run of a plan may take on a crowded machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Which revision the SDK is told to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

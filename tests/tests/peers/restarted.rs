@@ -3,7 +3,6 @@
 use super::errand::Errand;
 use super::judge;
 use serde_json::{Value, json};
-use std::time::Duration;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::peers::{self, Connect, Door, Mode, Plan, Sdk};
 use trunkline_tests::revision::Revision;
@@ -31,7 +30,7 @@ async fn survives(sdk: Sdk) {
         .call("up__echo", json!({ "a": 5 }), echoed);
     let connect = Connect::Url { url: gateway.url.clone() };
     let (until, steps) = (errand.until.clone(), errand.asks());
-    let patience = Duration::from_secs(45);
+    let patience = super::PATIENCE;
     let plan = Plan { connect, until, patience, answers: None, roots: None, token: None, steps };
     let restarts = async {
         let waiting = door.comers(1).await;
