@@ -2,8 +2,9 @@
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind, `bench --start` measures only start and recovery, `bench --scrape` only the metrics
-//! after a million calls with invented names, `bench --reload` only a hundred reloads and an end under load. With `--budget` the count fails where a call costs more than it may, with
-//! `--budget=guided` by the budgets of a build that was guided by a profile. `bench --train` runs what such a profile is taken from.
+//! after a million calls with invented names, `bench --reload` only a hundred reloads and an end under load. With `--budget=release`,
+//! `=dist` or `=guided` the count fails where a call costs more than it may in such a build. `bench --train` runs what the guided one's
+//! profile is taken from.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -18,7 +19,7 @@ mod stage;
 mod start;
 mod wire;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use load::{Connection, Dialect, Run, Target, calls};
 use stage::{Behind, Process};
 use std::path::Path;
@@ -49,10 +50,9 @@ fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("trunkline-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let held = match has("--budget=guided") {
-        true => instructions::Held::Guided,
-        false if has("--budget") => instructions::Held::Plain,
-        false => instructions::Held::No,
+    let held = match flags.iter().find_map(|flag| flag.strip_prefix("--budget=")) {
+        Some(name) => Some(instructions::Build::named(name).with_context(|| format!("no build is called {name}"))?),
+        None => None,
     };
     let done = runtime.block_on(async {
         if has("--train") {
