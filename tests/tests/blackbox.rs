@@ -2,6 +2,7 @@
 
 mod access_tokens;
 mod api;
+mod approved;
 mod apps;
 mod asked_alone;
 mod audit;

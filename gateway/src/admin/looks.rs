@@ -18,7 +18,9 @@ pub struct Looks {
     /// The tools, at most so many.
     pub tools: Option<Arc<dyn Fn(usize) -> Tools + Send + Sync>>,
     /// The definition of one, by its public name.
-    pub definition: Option<Definition>,
+    pub definition: Option<Defined>,
+    /// The tools that somebody is to approve, at most so many.
+    pub to_approve: Option<Approvals>,
     /// Calls one, by its public name.
     pub call: Option<Caller>,
     /// The sessions, at most so many.
@@ -28,7 +30,52 @@ pub struct Looks {
 }
 
 /// The definition of a tool as clients read it, raw JSON, by its public name.
-pub type Definition = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
+pub type Defined = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
+
+/// Tells which tools somebody is to approve, at most so many.
+pub type Approvals = Arc<dyn Fn(usize) -> Pin<Box<dyn Future<Output = ToApprove> + Send>> + Send + Sync>;
+
+/// The tools that somebody is to approve.
+#[derive(Serialize)]
+pub struct ToApprove {
+    /// `[catalog] pin`.
+    pub pin: &'static str,
+    /// Where the approved ones stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// They.
+    pub tools: Vec<Candidate>,
+}
+
+/// A tool that nobody has approved as it is.
+#[derive(Serialize)]
+pub struct Candidate {
+    /// Whose it is.
+    pub upstream: String,
+    /// What that one calls it.
+    pub own_name: String,
+    /// What clients call it, or would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `new` or `changed`.
+    pub state: &'static str,
+    /// As what it is defined now.
+    pub definitions: Vec<Definition>,
+    /// As what it was approved.
+    pub approved: Vec<Box<RawValue>>,
+    /// The approved tool that is gone and was defined in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
+}
+
+/// A definition of a tool.
+#[derive(Serialize)]
+pub struct Definition {
+    /// What the tool is by it.
+    pub digest: String,
+    /// As its upstream writes it.
+    pub definition: Box<RawValue>,
+}
 
 /// Calls a tool. Dropping the future cancels the call.
 pub type Caller = Arc<dyn Fn(String, Wanted) -> Pin<Box<dyn Future<Output = Done> + Send>> + Send + Sync>;

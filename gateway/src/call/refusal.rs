@@ -46,6 +46,8 @@ pub enum Reason {
     Stopped,
     /// A person is to log in to the upstream, and nothing ran.
     Login,
+    /// Somebody has to approve the tool first, and nothing was sent.
+    Held,
     /// A queue is full, and nothing was sent.
     Busy,
     /// It comes too often; so long it is until it may.
@@ -132,7 +134,7 @@ impl Refusal {
             | Reason::Timeout
             | Reason::OutcomeUnknown
             | Reason::BadAnswer => Blame::Upstream,
-            Reason::Busy | Reason::Internal => Blame::Gateway,
+            Reason::Busy | Reason::Held | Reason::Internal => Blame::Gateway,
             _ => Blame::Caller,
         }
     }
@@ -189,6 +191,10 @@ impl Refusal {
                     (Reason::Login, Some(name)) => {
                         let advice = json::quote(&format!("run `trunkline login {name}`"));
                         format!(",\"code\":\"login_required\",\"advice\":{advice}")
+                    }
+                    (Reason::Held, Some(name)) => {
+                        let advice = json::quote(&format!("run `trunkline approve {name}`"));
+                        format!(",\"code\":\"not_approved\",\"advice\":{advice}")
                     }
                     _ => String::new(),
                 };

@@ -20,7 +20,7 @@ mod look;
 mod setup;
 // What a person orders a running gateway to do: `trunkline start NAME…`, `stop`, `restart`, `enable`, `disable` and `reload`.
 mod order;
-// What a client would see and do: `trunkline tools`, `resources`, `prompts`, `call`.
+// What a client would see and do: `trunkline tools`, `resources`, `prompts`, `call`, `approve`.
 mod ask;
 // What this program is and what it reads: `trunkline version`, `config`, `completions`, `man`.
 mod about;
@@ -71,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Resources(list) => ask::list(&list.after(args.shared), "resources", "uri"),
         Command::Prompts(list) => ask::list(&list.after(args.shared), "prompts", "name"),
         Command::Call(call) => ask::call(&call.after(args.shared)),
+        Command::Approve(approve) => ask::approve(&approve.after(args.shared)),
         Command::Config(config) => about::config(&config.after(args.shared)),
         Command::Completions(completions) => about::completions(&completions),
         Command::Man => about::man(),

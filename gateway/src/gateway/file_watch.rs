@@ -75,7 +75,8 @@ impl Watch {
             }
             self.follow()?;
             let mut now = look(&self.files);
-            if now.contains(&None) && !self.seen.contains(&None) {
+            let has_gone = |(now, before): (&Option<_>, &Option<_>)| now.is_none() && before.is_some();
+            if now.iter().zip(&self.seen).any(has_gone) {
                 sleep(GONE_FOR).await;
                 self.follow()?;
                 now = look(&self.files);

@@ -12,8 +12,10 @@ use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
 use crate::downstream::listen::Leaving;
 use crate::metrics::configuration;
+use crate::policy::Changed;
 use crate::policy::limits::Limits;
 use crate::policy::redact::Redact;
+use crate::router::config::{Pin, Pins};
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
@@ -90,7 +92,7 @@ impl Reloader {
         configuration::in_force(config.written.number());
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.absent(&config.disabled, &config.left_out);
-        let files = files(&config);
+        let files = watched(&config);
         let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));
         let reading = Arc::new(Semaphore::new(1));
@@ -119,6 +121,11 @@ impl Reloader {
     /// What the configuration in force says.
     pub(super) async fn written(&self) -> Written {
         self.in_force.lock().await.written.clone()
+    }
+
+    /// What is asked of tools now.
+    pub(super) async fn pins(&self) -> Pins {
+        self.in_force.lock().await.catalog.pins.clone()
     }
 
     /// Tokens are asked for here.
@@ -167,7 +174,7 @@ impl Reloader {
                     }
                 }
                 this.read_anew(is_asked).await;
-                let files = files(&*this.in_force.lock().await);
+                let files = watched(&*this.in_force.lock().await);
                 is_lost = watch.is_none() && !files.is_empty();
                 if let Some(watch) = &mut watch {
                     watch.set(files);
@@ -178,12 +185,12 @@ impl Reloader {
     }
 
     async fn is_of_files(&self) -> bool {
-        !files(&*self.in_force.lock().await).is_empty()
+        !watched(&*self.in_force.lock().await).is_empty()
     }
 
     /// `None` where there is no file to watch.
     async fn watch(&self) -> io::Result<Option<Watch>> {
-        let files = files(&*self.in_force.lock().await);
+        let files = watched(&*self.in_force.lock().await);
         if files.is_empty() { Ok(None) } else { Watch::new(&files).map(Some) }
     }
 
@@ -270,9 +277,11 @@ impl Reloader {
     async fn apply(&self, before: &Config, now: &Config) -> Outcome {
         // What was a secret a moment ago is still quoted by whoever was told it.
         now.secrets.and(&before.secrets).keep();
-        if let Some(doors) = self.doors.get() {
-            let changed = doors.set(now);
-            self.upstreams.regranted(&changed);
+        let changed = self.doors.get().map(|doors| doors.set(now)).unwrap_or_default();
+        if let Some(router) = self.upstreams.router() {
+            // Those who may see something else are told.
+            changed.iter().for_each(|Changed { grants, before }| router.regranted(grants, before.as_ref()));
+            router.set_pins(&now.catalog.pins);
         }
         logging::set_level(&now.log);
         self.limits.set(&now.limits);
@@ -329,9 +338,16 @@ fn unwatched(error: &io::Error) {
     tracing::warn!(%error, "configuration not watched for now; after a change run `trunkline reload` or send SIGHUP");
 }
 
-/// The files that are watched: those of the configuration.
+/// The files of the configuration.
 fn files(config: &Config) -> Vec<PathBuf> {
     config.admin.control.iter().flat_map(|control| control.files.clone()).collect()
+}
+
+/// The files that are watched: those of the configuration, and the one with the tools that were approved.
+fn watched(config: &Config) -> Vec<PathBuf> {
+    let pins = &config.catalog.pins;
+    let approved = pins.file.iter().filter(|_| pins.pin != Pin::Off).cloned();
+    files(config).into_iter().chain(approved).collect()
 }
 
 /// A file that is gone or holds nothing is one that is about to be written, or could not be: nobody ends all upstreams and tokens in this

@@ -20,6 +20,7 @@ pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
         first_list_wait: config.catalog.first_wait(is_of_one_client),
         instructions: config.server.instructions.clone(),
         unknown: config.extensions,
+        pins: config.catalog.pins.clone(),
         secret: secret(config),
     }
 }

@@ -3,7 +3,6 @@
 use crate::call::caller::ClientSession;
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, StatusBoard};
-use crate::policy::Changed;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
 use crate::router::{Listeners, Owner, Router};
@@ -112,10 +111,9 @@ impl Upstreams {
         let _is_first = self.router.set(router.clone());
     }
 
-    /// Those who may see something else of them are told.
-    pub(super) fn regranted(&self, changed: &[Changed]) {
-        let Some(router) = self.router.get() else { return };
-        changed.iter().for_each(|Changed { grants, before }| router.regranted(grants, before.as_ref()));
+    /// Who leads to them, once that is known.
+    pub(super) fn router(&self) -> Option<&Router> {
+        self.router.get().map(|router| &**router)
     }
 
     /// Keeps them alive from now on, and those that are added later.

@@ -7,6 +7,7 @@ const REFRESHED: &str = "trunkline_catalog_refresh_total";
 const READ: &str = "trunkline_catalog_read_timestamp_seconds";
 const BYTES: &str = "trunkline_catalog_bytes";
 const HIDDEN: &str = "trunkline_tools_hidden";
+const UNAPPROVED: &str = "trunkline_tools_unapproved";
 const CONFLICTS: &str = "trunkline_name_conflicts";
 const CACHE: &str = "trunkline_cache_requests_total";
 
@@ -21,6 +22,10 @@ pub(super) fn describe() {
     describe_gauge!(READ, Unit::Seconds, "When all lists of an upstream were read last, in seconds since 1970");
     describe_gauge!(BYTES, Unit::Bytes, "Bytes of the definitions that an upstream offers");
     describe_gauge!(HIDDEN, "Tools that upstreams offer and no client sees, by reason");
+    describe_gauge!(
+        UNAPPROVED,
+        "Tools that are new or have changed since somebody approved them; 0 where `pin` is off"
+    );
     describe_gauge!(CONFLICTS, "Names of upstreams hidden because an earlier upstream has them, too");
     describe_counter!(CACHE, "Look-ups of what an upstream offered last, by kind and result");
     RESULTS.iter().for_each(|result| cached(result).increment(0));
@@ -47,11 +52,18 @@ pub fn bytes(upstream: &str, bytes: usize) {
     gauge!(BYTES, "upstream" => upstream.to_owned()).set(bytes as f64);
 }
 
-/// So many tools nobody sees: those that an earlier upstream has, too, those that the configuration leaves out, those that cannot be used.
-pub fn hidden(contested: usize, [filtered, unusable]: [usize; 2]) {
-    for (reason, count) in [("contested", contested), ("filtered", filtered), ("unusable", unusable)] {
+/// So many tools nobody sees: those that an earlier upstream has, too, those that the configuration leaves out, those that cannot be used,
+/// those that wait for somebody to approve them.
+pub fn hidden(contested: usize, [filtered, unusable]: [usize; 2], held: usize) {
+    let reasons = [("contested", contested), ("filtered", filtered), ("unusable", unusable), ("held", held)];
+    for (reason, count) in reasons {
         gauge!(HIDDEN, "reason" => reason).set(count as f64);
     }
+}
+
+/// So many tools nobody has approved as they are.
+pub fn unapproved(count: usize) {
+    gauge!(UNAPPROVED).set(count as f64);
 }
 
 /// So many names of all kinds are hidden, since an earlier upstream has them, too.

@@ -1,5 +1,10 @@
 //! How names are merged and lists are served: checked values, made from the files by `config`.
 
+// The tools that somebody has approved, by their definitions.
+mod pins;
+
+pub use pins::{Approval, Approved, Pin, Pins, shown};
+
 use std::time::Duration;
 
 /// How the names of many upstreams become one set.
@@ -58,11 +63,13 @@ pub struct Catalog {
     pub first_list_wait: Option<Duration>,
     /// Items on one page of a list.
     pub page_size: usize,
+    /// What is asked of tools before clients are offered them.
+    pub pins: Pins,
 }
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self { first_list_wait: None, page_size: 1_000 }
+        Self { first_list_wait: None, page_size: 1_000, pins: Pins::default() }
     }
 }
 

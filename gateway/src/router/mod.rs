@@ -15,6 +15,8 @@ mod names;
 mod tasks;
 // The tools of a catalog, for who looks at the gateway.
 mod offered;
+// Tools that somebody has to approve by their definitions.
+mod approval;
 // How names are merged and lists are served: checked values, made from the files by `config`.
 pub mod config;
 
@@ -61,6 +63,8 @@ pub struct Terms {
     pub instructions: String,
     /// What becomes of extensions that the gateway does not know.
     pub unknown: config::Unknown,
+    /// What is asked of tools before clients are offered them.
+    pub pins: config::Pins,
     /// What the ids of tasks are wrapped with.
     pub secret: Secret,
 }
@@ -85,12 +89,12 @@ impl Router {
     /// A router over these upstreams, in configuration order; its tasks live in `tasks`.
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
         let members = Arc::new(ByMember::numbered(upstreams.into_iter().map(|one| Arc::new(Member::new(one)))));
-        let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
-        let wrap = TaskIds::new(secret);
+        let Terms { naming, page_size, first_list_wait, instructions, unknown, pins, secret } = terms;
+        let wrap = Arc::new(TaskIds::new(secret));
         let statuses = listeners.statuses().clone();
-        let ledger = GrantedTasks::default();
+        let ledger = Arc::new(GrantedTasks::default());
         let budget = listeners.budget().clone();
-        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger, budget });
+        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, pins, wrap, statuses, ledger, budget });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None).counted()));
         let keeper = Keeper::start(&current, &listeners, tasks);
         let eras = EraViews::start(&current, &listeners, tasks);
@@ -108,6 +112,22 @@ impl Router {
         self.eras.refresh(&self.current);
         self.declared.look();
         self.views.look();
+    }
+
+    /// From now on this is asked of tools before clients are offered them.
+    pub fn set_pins(&self, pins: &config::Pins) {
+        if self.keeper.set_pins(pins) {
+            self.eras.refresh(&self.current);
+            self.declared.look();
+            self.views.look();
+        }
+    }
+
+    /// The tools that somebody is to approve, at most so many.
+    pub fn to_approve(&self, most: usize) -> approval::to_approve::ToApprove {
+        let of_eras = [Era::Legacy, Era::Modern].map(|era| self.eras.of(era).keep());
+        let all: Vec<_> = [self.current.keep()].into_iter().chain(of_eras).chain(self.declared.catalogs()).collect();
+        approval::to_approve::of(&all, most)
     }
 
     /// What handshake clients are offered now.

@@ -61,6 +61,12 @@ impl Offered {
 
     /// The tools of upstreams that nobody can call, at most so many.
     pub fn hidden(&self, most: usize) -> Vec<HiddenTool> {
+        let held = self.0.unapproved.iter().filter(|_| self.0.holds()).filter_map(|tool| {
+            let upstream = self.0.members.get(tool.member)?.owner.name().clone();
+            Some(HiddenTool { upstream, own: tool.own.clone(), why: tool.why.hidden() })
+        });
+        let is_held: HashSet<_> = self.0.unapproved.iter().map(|tool| (tool.member, &*tool.own)).collect();
+        let is_held = |id, own| self.0.holds() && is_held.contains(&(id, own));
         let shown = self.0.shelf(Kind::Tools).entries().iter().map(|tool| (tool.member, &*tool.own));
         let shown: HashSet<_> = if self.0.hidden.is_empty() { HashSet::new() } else { shown.collect() };
         let known = self
@@ -70,11 +76,12 @@ impl Offered {
             .filter_map(|(id, inventory)| Some((id, &self.0.members.get(id)?.owner, &inventory.as_ref()?.tools)));
         let hidden = known.flat_map(|(id, owner, tools)| {
             let contested = tools.iter().filter(|_| !self.0.hidden.is_empty()).map(|tool| &*tool.key);
-            let contested = contested.filter(|own| !shown.contains(&(id, *own))).map(|own| (own, CONTESTED));
+            let contested =
+                contested.filter(|own| !shown.contains(&(id, *own)) && !is_held(id, *own)).map(|own| (own, CONTESTED));
             let of = |(own, why): (&str, _)| HiddenTool { upstream: owner.name().clone(), own: own.into(), why };
             contested.chain(tools.left_out()).map(of).collect::<Vec<_>>()
         });
-        hidden.take(most).collect()
+        held.chain(hidden).take(most).collect()
     }
 
     /// What one with these grants sees: tools, prompts, resources and templates, by public names and URIs.

@@ -7,6 +7,7 @@ mod given_tasks;
 mod listening;
 mod lists;
 mod members;
+mod pins;
 mod rights;
 mod tasks;
 mod uris;
@@ -195,7 +196,7 @@ impl Owner for Scripted {
 
 fn item(kind: &str, key: &str) -> Item {
     let definition = format!("{{\"{kind}\":{},\"x\":1e400}}", json::quote(key));
-    Item { key: key.into(), definition: Object::parse(definition.into()).unwrap(), headers: None }
+    Item::new(key.into(), Object::parse(definition.into()).unwrap())
 }
 
 fn inventory(tools: &[&str]) -> Inventory {
@@ -242,6 +243,7 @@ impl Stage {
             first_list_wait: Duration::from_secs(2),
             instructions: String::new(),
             unknown: config::Unknown::Pass,
+            pins: config::Pins::default(),
             secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
         let tasks = Tasks::new();

@@ -86,6 +86,7 @@ pub(super) fn router(shown: Shown) -> Router {
         .route("/api/v1/tools", get(tools))
         .route("/api/v1/tools/{name}", get(tool))
         .route("/api/v1/tools/{name}/call", post(call))
+        .route("/api/v1/approvals", get(approvals))
         .route("/api/v1/calls", get(calls_now))
         .route("/api/v1/sessions", get(sessions))
         .route("/api/v1/config", get(config))
@@ -130,6 +131,20 @@ async fn tools(State(shown): State<Shown>, headers: HeaderMap) -> Response {
         let tools = shown.looks.tools.as_ref().map_or_else(Tools::default, |tools| tools(SHOWN_MAX));
         json!(tools)
     })
+}
+
+/// The tools that somebody is to approve.
+async fn approvals(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    match &shown.looks.to_approve {
+        Some(to_approve) => {
+            let all = to_approve(SHOWN_MAX).await;
+            answer(StatusCode::OK, JSON, serde_json::to_string(&all).unwrap_or_default())
+        }
+        None => answer(StatusCode::NOT_FOUND, JSON, json!({ "error": "no tools are known" }).to_string()),
+    }
 }
 
 /// The definition of one tool, as clients read it.

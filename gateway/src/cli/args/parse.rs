@@ -7,8 +7,8 @@ use clap::{ArgMatches, Args as Group, CommandFactory, FromArgMatches, Parser, Su
 
 use super::setup::tokens::Token;
 use super::setup::{
-    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Login, Logout, Logs, Orders, Remove, Settings,
-    Stdio, Ui, Uninstall,
+    Add, Approve, Call, Calls, Check, Completions, Doctor, Import, Install, List, Login, Logout, Logs, Orders, Remove,
+    Settings, Stdio, Ui, Uninstall,
 };
 use super::shared::{Look, Shared};
 use crate::cli::process::failure::tell_usage;
@@ -149,6 +149,8 @@ pub(crate) enum Command {
     Prompts(List),
     /// Call a tool
     Call(Call),
+    /// Show the tools that are new or have changed, and approve them
+    Approve(Approve),
     /// Print which files are read, or what they say
     Config(Settings),
     /// Print a script that completes words in a shell

@@ -299,6 +299,38 @@ pub(crate) struct Call {
     pub(crate) json: bool,
 }
 
+// What `approve` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Names of upstreams, or of tools; without one the tools that nobody has approved as they are, are shown
+    #[arg(value_name = "NAME", conflicts_with = "all")]
+    pub(crate) names: Vec<String>,
+    /// All that are shown
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Ask no questions
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Keep digests in place of definitions: a smaller file, and no difference can be shown later
+    #[arg(long)]
+    pub(crate) digests: bool,
+    /// File to write, such as one that becomes a ConfigMap; else that of the gateway
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Approve {
+    /// Whether no tool is named.
+    pub(crate) fn is_all(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
 /// What is to be seen of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ConfigWhat {
@@ -343,4 +375,4 @@ macro_rules! after {
     };
 }
 
-after!(Check, Import, Install, Add, Remove, Login, Logout, Doctor, List, Call, Settings);
+after!(Check, Import, Install, Add, Remove, Login, Logout, Doctor, List, Call, Approve, Settings);

@@ -1,4 +1,4 @@
-//! What a client would see and do, for a person: `trunkline tools`, `resources`, `prompts`, `call`.
+//! What a client would see and do, for a person: `trunkline tools`, `resources`, `prompts`, `call`, `approve`.
 
 // A question for the person, asked line by line.
 mod form;
@@ -14,6 +14,11 @@ mod lists;
 mod arguments;
 // One call.
 mod call;
+// `trunkline approve`.
+mod approve;
+// What differs between two definitions.
+mod difference;
 
+pub(crate) use approve::run as approve;
 pub(crate) use call::run as call;
 pub(crate) use lists::run as list;

@@ -203,9 +203,21 @@ impl Session {
         Whole::of(&self.look()).ok()
     }
 
+    /// A page of the gateway.
+    pub(super) fn page(&self, path: &str) -> Result<(u16, String), Failure> {
+        look::get(&self.look(), path)
+    }
+
+    /// Has a gateway that runs read what was written, so that it is in force at once. Where it cannot be told, it notices by itself.
+    pub(super) fn reload(&self) {
+        if !self.is_of_own() {
+            let _ = look::post(&self.look(), "/reload");
+        }
+    }
+
     /// Of which upstream each tool is.
     pub(super) fn owners(&self) -> Option<HashMap<String, String>> {
-        let (status, page) = look::get(&self.look(), "/api/v1/tools").ok()?;
+        let (status, page) = self.page("/api/v1/tools").ok()?;
         let page: Value = serde_json::from_str(&page).ok().filter(|_| status == 200)?;
         let text = |tool: &Value, key: &str| Some(tool[key].as_str()?.to_owned());
         Some(

@@ -3,7 +3,7 @@
 // The hosts that are known: where each keeps its file, and what an entry of ours looks like there.
 pub(crate) mod hosts;
 // Writes a file whole.
-mod save;
+pub(crate) mod save;
 // `trunkline import`: takes the servers of hosts over.
 pub(crate) mod import;
 // `trunkline install` and `uninstall`: one entry in the file of a host.

@@ -10,13 +10,18 @@ use super::listeners::{address, checked, host, listeners, origin};
 use crate::downstream::config::{Config as Server, Network, PublicUrl, Questions, Session, SigningKey};
 use crate::policy::config::Redaction;
 use crate::policy::config::redaction::wrong;
-use crate::router::config::{Catalog, Naming, Strategy, Unknown};
+use crate::router::config::{Approved, Catalog, Naming, Pin, Pins, Strategy, Unknown};
+use crate::secrets::private;
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
 
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Section, duration, size};
+use crate::config::source::file;
 use crate::config::source::node::{Origin, Shape, Source};
+
+/// The approved tools, in the state folder.
+const APPROVED: &str = "approved.jsonl";
 
 /// `[server]`, with its session and its end.
 pub(crate) fn server(mut section: Section<'_>) -> Server {
@@ -251,9 +256,44 @@ pub(crate) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {
     let catalog = Catalog {
         first_list_wait: section.number("first_list_wait", duration).or(default.first_list_wait),
         page_size: section.count("page_size", 1, 1_000_000).unwrap_or(default.page_size),
+        pins: pins(&mut section),
     };
     section.end("[catalog]");
     (catalog, cache)
+}
+
+/// What is asked of tools, and which have been approved.
+fn pins(section: &mut Section<'_>) -> Pins {
+    let pin = section.word("pin", &[("off", Pin::Off), ("warn", Pin::Warn), ("hold", Pin::Hold)]).unwrap_or_default();
+    let own = section.parse("approved", |text| match Path::new(text) {
+        path if path.is_absolute() => Ok(path.to_owned()),
+        _ => Err("expected an absolute path, such as \"/etc/trunkline/approved.jsonl\"".to_owned()),
+    });
+    let own_is_named = own.is_some();
+    let file = own.or_else(|| Some(section.reading.environment.state_folder()?.join(APPROVED)));
+    let mut pins = Pins { pin, file, approved: Approved::default() };
+    if pin == Pin::Off {
+        return pins;
+    }
+    let unusable = |why: String| {
+        let name = pins.file.as_deref().map(file::shown).unwrap_or_default();
+        let fault = Fault::error("approved-tools", format!("{name} {why}"));
+        section.reading.fault(fault.hint("mend it, or move it away and run `trunkline approve`"));
+    };
+    let Some(place) = &pins.file else {
+        section.wrong("approved", "expected a path: there is no state folder (neither XDG_STATE_HOME nor HOME is set)");
+        return pins;
+    };
+    match private::off_the_workers(|| file::read(place)) {
+        Ok(text) => match Approved::parse(&text) {
+            Ok(approved) => pins.approved = approved,
+            Err((line, why)) => unusable(format!("cannot be used: line {line}: {why}")),
+        },
+        // Nobody has approved anything yet.
+        Err(file::Unreadable::Missing) if !own_is_named || !place.is_symlink() => {}
+        Err(why) => unusable(format!("cannot be read: {why}")),
+    }
+    pins
 }
 
 /// Where clients reach the gateway: an origin, and what a proxy takes off the paths.

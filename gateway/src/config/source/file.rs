@@ -196,7 +196,7 @@ pub(crate) fn read_with_mark(path: &Path, like: &Path) -> Result<String, Unreada
 
 /// So large a file of this name may be.
 pub(crate) fn bytes_max(path: &Path) -> u64 {
-    let is_json = path.extension().is_some_and(|ending| ending == "json" || ending == "jsonc");
+    let is_json = path.extension().is_some_and(|ending| ending == "json" || ending == "jsonc" || ending == "jsonl");
     if is_json { HOST_BYTES_MAX } else { MOST_BYTES }
 }
 

@@ -158,7 +158,7 @@ impl ResponseEncoder {
                 ))
             }
             Outcome::Error(Failure::Refused(refusal))
-                if refusal.reason == Reason::Login && self.method == Method::ToolsCall =>
+                if matches!(refusal.reason, Reason::Login | Reason::Held) && self.method == Method::ToolsCall =>
             {
                 self.result(&refusal.to_tool_result(), Revision::V2025_11_25, identity)
             }

@@ -9,7 +9,9 @@ use http::StatusCode;
 pub(crate) fn of_refusal(reason: &Reason) -> StatusCode {
     match reason {
         Reason::UnknownMethod | Reason::Session => StatusCode::NOT_FOUND,
-        Reason::Busy | Reason::Unavailable | Reason::Stopped | Reason::Login => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::Busy | Reason::Unavailable | Reason::Stopped | Reason::Login | Reason::Held => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Reason::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
         Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,

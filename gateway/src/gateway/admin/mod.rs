@@ -4,6 +4,8 @@
 mod trial;
 // Those that join the gateway by its control socket, and the end of one that was started for them.
 mod joined;
+// The tools that somebody is to approve.
+mod to_approve;
 // What one who calls may see, by a configuration and the lists that upstreams gave last.
 mod seen;
 
@@ -195,6 +197,7 @@ impl Admin<'_> {
         });
         Looks {
             calls: self.calls.clone(),
+            to_approve: Some(to_approve::look(self.router, &self.config.catalog.pins, self.reloader)),
             history: self.page.history.clone(),
             tools: Some(Arc::new(tools)),
             definition: Some(Arc::new(move |name| defined.offered().definition(name))),

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::downstream::config::{Address, Config as Server, Faces, Listener, Questions};
+use crate::router::config::{Catalog, Pins};
 
 /// The keys and sections that are said otherwise than at the start, and only a start takes up.
 pub(super) fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
@@ -40,10 +41,15 @@ pub(super) fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> 
         ("[traces]", before.traces != now.traces),
         ("[metrics]", before.metrics != now.metrics),
         ("[naming]", before.naming != now.naming),
-        ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),
+        ("[catalog]", lists(before) != lists(now) || before.cache != now.cache),
         ("[extensions]", before.extensions != now.extensions),
     ];
     all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+/// How lists are served, beside what is asked of tools: that takes effect at once.
+fn lists(config: &Config) -> Catalog {
+    Catalog { pins: Pins::default(), ..config.catalog.clone() }
 }
 
 /// What of a certificate only a start takes up: whether clients are shown one, and whether they are asked for one.

@@ -103,6 +103,7 @@ impl World {
             first_list_wait: Duration::ZERO,
             instructions: String::new(),
             unknown: Unknown::Pass,
+            pins: Default::default(),
             secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
         let owner: Arc<dyn Owner> = Arc::new(rig.upstream());

@@ -10,13 +10,24 @@ use std::ops::Range;
 
 /// The members of a request that its retry changes.
 const CHANGING: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+/// Members of a definition that no model is told, or that may be made anew for each list.
+const BESIDE: [&str; 2] = ["_meta", "icons"];
 /// So much is collected before it is hashed.
 const BUFFER: usize = 8 * 1024;
 
 /// What a request asks for with its raw parameters, as a digest that its retry has too.
 pub fn digest(params: &[u8]) -> [u8; 32] {
-    let mut out = Hashed { buffer: Vec::with_capacity(BUFFER.min(params.len() + 64)), digest: Sha256::new() };
-    write_to(params, &CHANGING, &mut out);
+    digest_without(params, &CHANGING)
+}
+
+/// What a tool is by its definition, as a digest; beside that member, where one is named.
+pub fn definition(definition: &[u8], without: Option<&str>) -> [u8; 32] {
+    digest_without(definition, &BESIDE.into_iter().chain(without).collect::<Vec<_>>())
+}
+
+fn digest_without(value: &[u8], without: &[&str]) -> [u8; 32] {
+    let mut out = Hashed { buffer: Vec::with_capacity(BUFFER.min(value.len() + 64)), digest: Sha256::new() };
+    write_to(value, without, &mut out);
     out.digest.update(&out.buffer);
     out.digest.finalize().into()
 }
@@ -62,9 +73,7 @@ fn write_to(value: &[u8], without: &[&str], out: &mut impl Sink) {
     let mut order = Order { without, ..Order::default() };
     let ended = u32::try_from(value.len()).ok().and_then(|_| order.find(value, 0, 0));
     debug_assert!(ended.is_some(), "only valid values are written");
-    if ended.is_none() {
-        return out.put(value);
-    }
+    let Some(_) = ended else { return out.put(value) };
     // An object is noted when it ends: behind those inside it.
     order.objects.sort_unstable_by_key(|object| object.start);
     Writer { raw: value, order, out }.value(0);

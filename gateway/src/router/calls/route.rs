@@ -1,7 +1,7 @@
 //! What concerns one upstream: calls by name, by URI, by reference.
 
 use super::rewrite::Rewritten;
-use super::{extensions, unseen};
+use super::{extensions, held, unseen};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
@@ -148,7 +148,12 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
 /// A name that the catalog does not have. One that the caller may not use takes the very same way.
 fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
     let grants = &call.caller.grants;
-    if let Some(only) = catalog.transparent().filter(|id| catalog.may_have(*id, kind, name, grants)) {
+    if let Some(refusal) = held::refusal(catalog, kind, name, &call) {
+        return Way::Ready(refuse(&call, refusal));
+    }
+    // What no list names has nobody approved.
+    let passes = |id: &MemberId| catalog.may_have(*id, kind, name, grants) && !(kind == Kind::Tools && catalog.holds());
+    if let Some(only) = catalog.transparent().filter(passes) {
         return Way::Ready(hand_over(catalog, only, call));
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));

@@ -6,7 +6,8 @@ use super::kind::Kind;
 use super::owner::Member;
 use crate::protocol::json;
 use crate::protocol::value::splice;
-use crate::router::config::Naming;
+use crate::router::approval::why::{Unapproved, Why};
+use crate::router::config::{Naming, Pin, Pins};
 use crate::router::names::uri::{Marked, Tag};
 use crate::router::names::{ByMember, Looks, MemberId, Party, Template, namespace};
 use crate::upstream::inventory::{Inventory, Item};
@@ -21,15 +22,18 @@ pub(crate) struct CatalogBuilder {
     pub(crate) pages: HashMap<Arc<str>, (MemberId, Arc<str>)>,
     /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
     pub(crate) hidden: Vec<(MemberId, Arc<str>)>,
+    /// The tools that nobody has approved as they are, where that is asked for.
+    pub(crate) unapproved: Vec<Unapproved>,
 }
 
 /// What each upstream offers, as far as that is known.
 pub(crate) type Known = ByMember<Option<Arc<Inventory>>>;
 
 /// Merges inventories in configuration order.
-pub(crate) fn take(members: &ByMember<Arc<Member>>, known: &Known, naming: &Naming) -> CatalogBuilder {
+pub(crate) fn take(members: &ByMember<Arc<Member>>, known: &Known, (naming, pins): (&Naming, &Pins)) -> CatalogBuilder {
     let marked = known.map(|_| None);
-    let mut stock = CatalogBuilder { entries: Default::default(), marked, pages: HashMap::new(), hidden: Vec::new() };
+    let (pages, hidden, unapproved) = (HashMap::new(), Vec::new(), Vec::new());
+    let mut stock = CatalogBuilder { entries: Default::default(), marked, pages, hidden, unapproved };
     stock.take_uris(members, known, naming.is_transparent(members.len()));
     for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
         let parties = members.values().zip(known.values()).map(|(member, inventory)| Party {
@@ -41,6 +45,11 @@ pub(crate) fn take(members: &ByMember<Arc<Member>>, known: &Known, naming: &Nami
         for ((member, inventory), names) in known.iter().zip(assigned) {
             let Some(inventory) = inventory else { continue };
             for (item, public) in items(inventory).iter().zip(names) {
+                let upstream = members[member].owner.name();
+                // It keeps its name: no other tool is called otherwise once it is approved.
+                if kind == Kind::Tools && stock.is_held(pins, (upstream, member), item, public.as_deref()) {
+                    continue;
+                }
                 stock.put(kind, member, inventory, item, public, "name");
             }
         }
@@ -94,6 +103,20 @@ impl CatalogBuilder {
                 self.marked[member] = Some(marked);
             }
         }
+    }
+
+    /// Notes a tool that nobody has approved as it is; whether clients are not offered it.
+    fn is_held(
+        &mut self,
+        pins: &Pins,
+        (upstream, member): (&str, MemberId),
+        tool: &Item,
+        public: Option<&str>,
+    ) -> bool {
+        let why = (pins.pin != Pin::Off).then(|| Why::of(pins, upstream, tool)).flatten();
+        let Some(why) = why else { return false };
+        self.unapproved.push(Unapproved { member, own: tool.key.clone(), public: public.map(Arc::from), why });
+        pins.pin == Pin::Hold
     }
 
     fn put(

@@ -6,6 +6,8 @@ use super::list::ItemList;
 use super::owner::{Member, Owner};
 use super::snapshot::{Catalog, Members, Rules, Versions, weight};
 use crate::call::caller::rights::Rights;
+use crate::router::approval::remark;
+use crate::router::config::Pins;
 use crate::router::listen::Listeners;
 use crate::router::names::overlap;
 use crate::runtime::{Tasks, aside};
@@ -66,6 +68,20 @@ impl Keeper {
         self.changed.notify_one();
     }
 
+    /// From now on this is asked of tools before clients are offered them; whether that is something else than before.
+    pub(crate) fn set_pins(&self, pins: &Pins) -> bool {
+        let mut differs = false;
+        self.rebuild(|before| {
+            differs = before.rules.pins != *pins;
+            let rules = match differs {
+                true => Arc::new(Rules { pins: pins.clone(), ..(*before.rules).clone() }),
+                false => before.rules.clone(),
+            };
+            (before.members.clone(), rules)
+        });
+        differs
+    }
+
     /// Has the catalog follow what a member offers, for as long as some catalog has that.
     fn watch(&self, member: &Arc<Member>) {
         let (mut inventory, level) = (member.inventory.clone(), self.tasks.child());
@@ -86,6 +102,7 @@ impl Keeper {
 
     async fn keep(self: Arc<Self>) {
         overlap::remark(&self.current.keep());
+        remark::remark(&self.current.keep(), None);
         self.current.keep().shows_itself();
         loop {
             self.changed.notified().await;
@@ -103,6 +120,7 @@ impl Keeper {
             let next = Catalog::of(known, &members, &rules, Some(&before));
             if !next.is(&before) {
                 warn_of_hidden(&next, &before);
+                remark::remark(&next, Some(&before));
                 overlap::remark(&next);
                 next.shows_itself();
                 self.current.swap(Arc::new(next.counted()));

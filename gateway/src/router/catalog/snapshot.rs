@@ -14,7 +14,8 @@ use crate::metrics::catalog as metrics;
 use crate::metrics::edges::tools_offered;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
-use crate::router::config::{Naming, Unknown};
+use crate::router::approval::why::Unapproved;
+use crate::router::config::{Naming, Pin, Pins, Unknown};
 use crate::router::names::uri::{Marked, authority, origin};
 use crate::router::names::{ByMember, Looks, MemberId, Template, namespace};
 use crate::router::tasks::{GrantedTasks, TaskIds, TaskNotifier};
@@ -46,6 +47,8 @@ pub(crate) struct Catalog {
     origins: HashMap<Box<str>, Option<MemberId>>,
     /// What nobody can ask for, since an earlier upstream has the same.
     pub(crate) hidden: Vec<(MemberId, Arc<str>)>,
+    /// The tools that nobody has approved as they are, where that is asked for.
+    pub(crate) unapproved: Vec<Unapproved>,
     /// What the gateway says of itself to handshake clients and to stateless ones, once it was asked for.
     pub(crate) discovered: [OnceLock<Object>; 2],
     /// What a session's view takes.
@@ -56,17 +59,20 @@ pub(crate) struct Catalog {
 pub(crate) type Members = Arc<ByMember<Arc<Member>>>;
 
 /// What a catalog is made by.
+#[derive(Clone)]
 pub(crate) struct Rules {
     pub(crate) naming: Naming,
     pub(crate) page_size: usize,
     /// Put before the instructions of the upstreams.
     pub(crate) instructions: String,
     pub(crate) unknown: Unknown,
-    pub(crate) wrap: TaskIds,
+    /// What is asked of tools before clients are offered them.
+    pub(crate) pins: Pins,
+    pub(crate) wrap: Arc<TaskIds>,
     /// Who is told how tasks stand.
     pub(crate) statuses: Arc<TaskNotifier>,
     /// Who was given which task.
-    pub(crate) ledger: GrantedTasks,
+    pub(crate) ledger: Arc<GrantedTasks>,
     /// What lists are counted in.
     pub(crate) budget: Budget,
 }
@@ -98,7 +104,7 @@ impl Catalog {
 
     /// Merges what each of them offers; what is as it was before is taken over with its encoded lists.
     pub(crate) fn of(known: Known, members: &Members, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
-        let stock = build::take(members, &known, &rules.naming);
+        let stock = build::take(members, &known, (&rules.naming, &rules.pins));
         let mut origins = HashMap::new();
         for entry in &stock.entries[Kind::Resources as usize] {
             if let Some(origin) = origin(&entry.own) {
@@ -128,6 +134,7 @@ impl Catalog {
             pages: stock.pages,
             origins,
             hidden: stock.hidden,
+            unapproved: stock.unapproved,
             discovered: Default::default(),
             standing: None,
         }
@@ -152,7 +159,10 @@ impl Catalog {
             let [more, other] = tools.left_out_by();
             [filtered + more, unusable + other]
         });
-        metrics::hidden(offered.saturating_sub(self.shelf(Kind::Tools).entries().len()), left_out);
+        let held = if self.holds() { self.unapproved.len() } else { 0 };
+        let contested = offered.saturating_sub(self.shelf(Kind::Tools).entries().len() + held);
+        metrics::hidden(contested, left_out, held);
+        metrics::unapproved(self.unapproved.len());
         metrics::conflicts(self.hidden.len());
         let named = self.shelf(Kind::Tools).entries().iter();
         tools_offered(named.map(|tool| (&**self.members[tool.member].owner.name(), &*tool.public)));
@@ -173,6 +183,16 @@ impl Catalog {
     /// The entry of a public name, where the caller may use it.
     pub(crate) fn find(&self, kind: Kind, public: &str, grants: &Grants) -> Option<&Entry> {
         self.shelf(kind).find_for(public, grants)
+    }
+
+    /// Whether tools that nobody has approved are kept from clients.
+    pub(crate) fn holds(&self) -> bool {
+        self.rules.pins.pin == Pin::Hold
+    }
+
+    /// The tool of a public name that is kept from clients until somebody approves it.
+    pub(crate) fn held(&self, public: &str) -> Option<&Unapproved> {
+        self.unapproved.iter().filter(|_| self.holds()).find(|tool| tool.public.as_deref() == Some(public))
     }
 
     /// Whose a URI is: that of whoever lists it, or whose mark it bears, or who alone lists URIs of its origin, or whose template

@@ -144,7 +144,7 @@ async fn a_list_holds_as_long_as_each_of_its_parts_and_less_as_they_grow_old() {
 /// A tool whose definition has so many bytes.
 fn large(name: &str, bytes: usize) -> Item {
     let definition = format!("{{\"name\":\"{name}\",\"description\":\"{}\"}}", "x".repeat(bytes));
-    Item { key: name.into(), definition: Object::parse(definition.into()).unwrap(), headers: None }
+    Item::new(name.into(), Object::parse(definition.into()).unwrap())
 }
 
 #[tokio::test(start_paused = true)]

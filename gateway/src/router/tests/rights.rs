@@ -84,7 +84,7 @@ async fn what_claims_to_change_nothing_is_what_a_reader_sees_and_what_no_list_na
     let a = Scripted::new("a", "");
     let tool = |name: &str, hint: &str| {
         let definition = format!("{{\"name\":\"{name}\",\"annotations\":{{\"readOnlyHint\":{hint}}}}}");
-        Item { key: name.into(), definition: Object::parse(definition.into()).unwrap(), headers: None }
+        Item::new(name.into(), Object::parse(definition.into()).unwrap())
     };
     let tools = vec![tool("look", "true"), tool("touch", "false"), tool("odd", "\"true\""), item("name", "bare")];
     a.offer(Inventory { tools: tools.into(), ..inventory(&[]) });

@@ -264,9 +264,7 @@ async fn a_stream_of_tasks_that_ended_is_opened_anew_and_what_was_missed_is_told
 
 #[test]
 fn a_task_only_tool_is_known_by_its_definition() {
-    let tool = |text: &'static str| {
-        Item { key: "t".into(), definition: Object::parse(text.into()).unwrap(), headers: None }.runs_as_a_task()
-    };
+    let tool = |text: &'static str| Item::new("t".into(), Object::parse(text.into()).unwrap()).runs_as_a_task();
     assert!(tool(r#"{"name":"t","execution":{"taskSupport":"required"}}"#));
     assert!(!tool(r#"{"name":"t","execution":{"taskSupport":"optional"}}"#));
     assert!(!tool(r#"{"name":"t"}"#));

@@ -92,6 +92,11 @@ impl DeclaredViews {
         views
     }
 
+    /// The catalogs of all views.
+    pub(crate) fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        self.shared.views.load().iter().map(|view| view.current.keep()).collect()
+    }
+
     /// The catalog of a view that listeners hold.
     pub(crate) fn kept(&self, held: &Arc<()>) -> Option<Arc<Current>> {
         let views = self.shared.views.load();

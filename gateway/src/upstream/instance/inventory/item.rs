@@ -2,11 +2,11 @@
 
 use crate::protocol::http::param_headers::ParamHeaders;
 use crate::protocol::json;
-use crate::protocol::value::Object;
+use crate::protocol::value::{Object, canonical};
 use crate::secrets::mask;
 use crate::secrets::mask::Kept;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A larger definition is left out.
 pub(super) const DEFINITION_BYTES_MAX: usize = 1 << 20;
@@ -22,15 +22,22 @@ pub struct Item {
     pub definition: Object,
     /// Of a tool: which arguments are told in headers.
     pub headers: Option<Arc<ParamHeaders>>,
+    /// What it is by its definition, once that was asked for.
+    digest: OnceLock<[u8; 32]>,
 }
 
 impl Item {
+    /// One that is defined so.
+    pub(crate) fn new(key: Arc<str>, definition: Object) -> Self {
+        Self { key, definition, headers: None, digest: OnceLock::new() }
+    }
+
     /// A definition without secrets of ours, named by this member of it; `None` where it has no name, or one for one client and another for the next.
     pub(crate) fn parse(raw: Bytes, key: &str) -> Option<Self> {
         let raw = mask::masked_json(&raw, Kept::Definition).unwrap_or(raw);
         let definition = Object::parse(raw).ok().filter(|definition| definition.doubled().is_none())?;
         let key = definition.find(key).and_then(json::unquote)?.as_ref().into();
-        Some(Self { key, definition, headers: None })
+        Some(Self::new(key, definition))
     }
 
     /// Whether a client could tell the two apart.
@@ -56,6 +63,11 @@ impl Item {
         let compiled = self.definition.find("inputSchema").map_or(Ok(None), ParamHeaders::compile)?;
         self.headers = compiled.map(Arc::new);
         Ok(())
+    }
+
+    /// What it is by its definition, as a digest.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| canonical::definition(self.definition.raw(), None))
     }
 
     /// Whether it is a tool that must be called as a task.
