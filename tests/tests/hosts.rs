@@ -6,6 +6,7 @@ mod paths;
 mod told;
 mod undone;
 mod units;
+mod unusable;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,7 @@
 //! Commands on a terminal: `top` gives the screen back whichever way it ends, `call` asks the person, and neither does without one.
 
 mod colours;
+mod narrow;
 
 use std::process::{Output, Stdio};
 

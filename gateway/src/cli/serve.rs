@@ -15,6 +15,7 @@ use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::settings::Settings;
 use super::args::{Flag, Serve, Shared, settings};
+use super::process::failure::in_its_room;
 use super::process::{Failure, runtime};
 use super::report;
 use super::report::announce;
@@ -85,7 +86,7 @@ async fn gateway(
         let public_url = public.as_ref().map(ToString::to_string);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, public_url, "serving");
     } else {
-        say(&report::endpoint(&urls[0], bound.admin));
+        say(&in_its_room(&report::endpoint(&urls[0], bound.admin)));
         if let [_, _, ..] = urls.as_slice() {
             let lines = urls.iter().zip(&bound.clients).map(|(url, place)| report::listener(url, &place.faces.names()));
             lines.for_each(|line| say(&line));
@@ -120,10 +121,12 @@ fn paste(clients: &[Place], (path, public): (&str, Option<&PublicUrl>), files: &
         report::paste_http(transport, &url, place.asks_token)
     });
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
-    let by_url = by_url.map(|snippet| format!("{BY_URL}\n{snippet}\n")).unwrap_or_default();
+    // What is pasted stays as it is.
+    let [of_url, of_command, install] = [BY_URL, BY_COMMAND, INSTALL].map(in_its_room);
+    let by_url = by_url.map(|snippet| format!("{of_url}\n{snippet}\n")).unwrap_or_default();
     let by_command = std::env::current_exe().ok().map(|program| report::paste_stdio(&program, &files));
-    let by_command = by_command.map(|snippet| format!("{BY_COMMAND}\n{snippet}\n")).unwrap_or_default();
-    format!("{by_url}{by_command}{INSTALL}")
+    let by_command = by_command.map(|snippet| format!("{of_command}\n{snippet}\n")).unwrap_or_default();
+    format!("{by_url}{by_command}{install}")
 }
 
 /// Waits for the drain; whoever tells a second time does not want to wait.

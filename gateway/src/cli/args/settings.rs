@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::fault::{Fault, Faults, listed};
+use crate::config::fault::{Fault, Faults};
 use crate::config::source::{Environment, file};
 use crate::config::{Config, Inputs, Loaded, Part};
 
@@ -15,6 +15,8 @@ use crate::telemetry::logging::{self, Writer, say};
 
 use super::shared::Shared;
 use crate::cli::process::Failure;
+use crate::cli::process::failure::in_its_room;
+use crate::cli::process::table::Room;
 
 /// One flag: its name, the key that it sets, its value.
 pub(crate) type Flag = (&'static str, &'static [&'static str], String);
@@ -75,8 +77,7 @@ impl Settings {
         if self.is_demo() {
             return Some(DEMO.to_owned());
         }
-        let is_empty = self.loaded.config.left_out.is_empty();
-        let Fault { text, hint, .. } = self.nothing().filter(|_| is_empty)?;
+        let Fault { text, hint, .. } = self.nothing()?;
         Some([text].into_iter().chain(hint).collect::<Vec<_>>().join("; "))
     }
 
@@ -86,7 +87,8 @@ impl Settings {
 
     /// That nothing is served, where it is so.
     fn nothing(&self) -> Option<Fault> {
-        let nothing = self.loaded.config.upstreams.is_empty();
+        // Of each that is left out it is told why.
+        let nothing = self.loaded.config.upstreams.is_empty() && self.loaded.config.left_out.is_empty();
         nothing.then(|| Fault::no_upstreams(self.files.last().map(PathBuf::as_path)))
     }
 
@@ -94,12 +96,12 @@ impl Settings {
         if self.is_demo() {
             match logging::is_json() {
                 true => tracing::info!("{DEMO}"),
-                false => say(DEMO),
+                false => say(&in_its_room(DEMO)),
             }
         }
         let warnings: Vec<_> = self.loaded.warnings.iter().cloned().chain(self.nothing()).collect();
         if !logging::is_json() {
-            return say(&listed(&warnings));
+            return say(&Room::of_stderr().layout().list(&warnings));
         }
         for Fault { kind, text, place, label, hint, .. } in warnings {
             let place = place.as_ref().map(ToString::to_string);

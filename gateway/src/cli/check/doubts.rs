@@ -73,7 +73,8 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     if files.is_empty() && is_demo(config) {
         doubts.push(Fault::warning("demo", "no configuration file: the built-in demo is served"));
     }
-    if config.upstreams.is_empty() {
+    // Of each that is left out it is told why.
+    if config.upstreams.is_empty() && config.left_out.is_empty() {
         doubts.push(Fault::no_upstreams(files.last().map(PathBuf::as_path)));
     }
     if config.naming.strategy == Strategy::PrefixOnConflict && config.upstreams.len() > 1 {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::cli::args::setup::Check;
+use crate::cli::process::table::Room;
 use crate::cli::process::{Failure, answer};
-use crate::config::fault::{Fault, Faults, Severity, count, listed, printable};
+use crate::config::fault::{Fault, Faults, Severity, count, printable};
 use crate::config::source::Environment;
 use crate::config::{Loaded, Part};
 use crate::gateway::Seen;
@@ -108,7 +109,7 @@ pub(super) fn tell(check: &Check, all: Vec<Found>) -> Result<(), Failure> {
         out.json(&secrets.masked(&report(&all)))?;
     } else {
         for found in &all {
-            write!(out, "{}", listed(&found.faults))?;
+            write!(out, "{}", Room::of_stdout().layout().list(&found.faults))?;
             write!(out, "{}", found.secrets.masked(&found.seen.as_ref().map(view::shown).unwrap_or_default()))?;
             writeln!(out, "{}", found.verdict())?;
         }

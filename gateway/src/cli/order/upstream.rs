@@ -111,8 +111,12 @@ fn tell(
     let done = match outcome {
         Ok(done) => done,
         Err(Failure::Failed(error)) => {
-            rows.push(serde_json::json!({ "name": name, "error": format!("{error:#}") }));
-            tell_error(&format!("{error:#}"), 1);
+            let why = format!("{error:#}");
+            // What is true of all of them is said once.
+            if !rows.iter().any(|row| row["error"] == why.as_str()) {
+                tell_error(&why, 1);
+            }
+            rows.push(serde_json::json!({ "name": name, "error": why }));
             return Ok(());
         }
         Err(failure) => return Err(failure),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::answer::is_unread;
+use super::table::{Room, fitted};
 use crate::config::fault::{Fault, Faults, count};
 use crate::secrets::visible_json;
 use crate::telemetry::logging::{complain, flush, is_json, say};
@@ -36,7 +37,7 @@ pub(crate) fn speak_json() {
 pub(crate) fn tell(text: &str, code: u8) {
     match IS_JSON.load(Ordering::Relaxed) {
         true => complain_json(&json!({ "error": text, "exit_code": code })),
-        false => complain(&format!("error: {text}")),
+        false => complain(&in_its_room(&format!("error: {text}"))),
     }
 }
 
@@ -44,8 +45,13 @@ pub(crate) fn tell(text: &str, code: u8) {
 pub(crate) fn note(text: &str) {
     match IS_JSON.load(Ordering::Relaxed) {
         true => complain_json(&json!({ "note": text.strip_prefix("note: ").unwrap_or(text) })),
-        false => say(text),
+        false => say(&in_its_room(text)),
     }
+}
+
+/// A text as stderr has room for it: on a terminal a long line goes on below.
+pub(crate) fn in_its_room(text: &str) -> String {
+    fitted(text, Room::of_stderr().columns)
 }
 
 /// Whether a program reads what this command says.
@@ -94,8 +100,8 @@ impl Failure {
         match self {
             // In a log of JSON the level says it.
             Self::Failed(error) if is_json() => Some(format!("{error:#}")),
-            Self::Failed(error) => Some(format!("error: {error:#}")),
-            Self::Config(faults) => Some(faults.to_string()),
+            Self::Failed(error) => Some(in_its_room(&format!("error: {error:#}"))),
+            Self::Config(Faults(faults)) => Some(Room::of_stderr().layout().list(faults) + &count(faults)),
             Self::Found | Self::Said => None,
         }
     }

@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 
 use rustix::termios::{isatty, tcgetwinsize};
 
+use crate::config::fault::Layout;
+
 /// So much of the last column is kept as long as another can go.
 const LAST_COLUMNS_MIN: usize = 40;
 /// Between two columns.
@@ -28,6 +30,11 @@ impl Room {
     /// What stderr has.
     pub(crate) fn of_stderr() -> Self {
         Self::of(io::stderr())
+    }
+
+    /// How faults are laid out in it.
+    pub(crate) fn layout(self) -> Layout {
+        Layout { columns: self.columns, wrapped }
     }
 
     fn of(stream: impl AsFd) -> Self {
@@ -189,6 +196,14 @@ pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
     out
 }
 
+/// The same for a text of several lines, each of which goes on behind two blanks more than it begins with.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len() + 2;
+    let ending = |line: &str| if line.ends_with('\n') { "\n" } else { "" };
+    let lines = text.split_inclusive('\n');
+    lines.map(|line| wrapped(line.trim_end_matches('\n'), indent(line), columns) + ending(line)).collect()
+}
+
 /// So many columns a text takes on a terminal.
 pub(crate) fn wide(text: &str) -> usize {
     text.chars().map(columns).sum()
@@ -249,6 +264,10 @@ mod tests {
         assert_eq!(wrapped(text, 12, 40), lines.join("\n"));
         assert_eq!(wrapped(text, 12, usize::MAX), text, "a pipe takes lines as long as they are");
         assert_eq!(wrapped(text, 12, 30), text, "there is too little room beside the blanks");
+        assert_eq!(
+            fitted(&format!("error:\n {text}\n\n"), 42),
+            "error:\n cause       it exited with status 1 after\n   it had said a word of its own\n\n"
+        );
         let path = format!("see {} there", "x".repeat(60));
         assert_eq!(wrapped(&path, 3, 40), format!("see\n   {}\n   there", "x".repeat(60)), "no word is broken");
         assert_eq!(

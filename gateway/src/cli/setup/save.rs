@@ -47,13 +47,29 @@ fn folders(files: &[PathBuf], makes: bool) -> Result<Vec<PathBuf>, anyhow::Error
         let real = real(file)?;
         let Some(folder) = real.parent() else { continue };
         if makes {
-            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", file::shown(folder)))?;
+            fs::create_dir_all(folder).map_err(|error| unmade(folder, error))?;
         }
         folders.extend(fs::canonicalize(folder));
     }
     folders.sort();
     folders.dedup();
     Ok(folders)
+}
+
+/// Why a folder cannot be made.
+fn unmade(folder: &Path, error: io::Error) -> anyhow::Error {
+    let in_place = match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            folder.ancestors().find(|path| path.symlink_metadata().is_ok())
+        }
+        _ => None,
+    };
+    let why = match in_place {
+        Some(path) if is_link(path) => format!("{} is a link to a folder that is not there", file::shown(path)),
+        Some(path) => format!("{} is a file and no folder", file::shown(path)),
+        None => error.to_string(),
+    };
+    anyhow!("cannot create {}: {why}", file::shown(folder))
 }
 
 /// Holds a folder; `None` where the file system cannot, and the comparison before a file is replaced must do.

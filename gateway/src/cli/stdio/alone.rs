@@ -7,6 +7,7 @@ use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
 use crate::telemetry::logging::{Writer, say};
 
 use crate::cli::args::{Shared, settings};
+use crate::cli::process::failure::in_its_room;
 use crate::cli::process::{Failure, Input, Output, runtime};
 use crate::cli::serve;
 
@@ -20,7 +21,7 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
     settings.begin(Writer::Stdio)?;
     if std::io::stdin().is_terminal() {
-        say(BY_HAND);
+        say(&in_its_room(BY_HAND));
     }
     runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }

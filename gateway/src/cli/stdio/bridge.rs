@@ -15,6 +15,7 @@ use super::lines::{Between, End, Gateway, bridged, untaken, write};
 use super::parting::Parting;
 use super::reader::Reader;
 use crate::cli::args::{Shared, settings};
+use crate::cli::process::failure::in_its_room;
 use crate::cli::process::{Failure, Input, Output, runtime};
 use crate::gateway::{ShutdownSignals, budget};
 use crate::memory::budget::Budget;
@@ -51,7 +52,7 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
     settings.begin_bridge(Writer::Stdio)?;
     if io::stdin().is_terminal() {
-        say(BY_HAND);
+        say(&in_its_room(BY_HAND));
     }
     let (budget, max) = (budget(&settings.loaded.config), settings.loaded.config.server.max_body);
     runtime::block_on(async move {

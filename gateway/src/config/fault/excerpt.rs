@@ -7,6 +7,8 @@ use crate::steps;
 
 /// The most columns that are shown.
 const MOST: usize = 110;
+/// Fewer are none that can be read.
+const LEAST: usize = 20;
 /// So many bytes on either side of a mark are looked at: enough for as many columns of the longest characters.
 const NEAR: usize = 8 * MOST;
 
@@ -23,6 +25,18 @@ pub struct Excerpt {
     pub indent: usize,
     /// Columns of `shown` that are marked; at least 1.
     pub width: usize,
+}
+
+impl Excerpt {
+    /// The line, the columns before the mark and those of the mark, where there is room for so many columns of it.
+    pub(super) fn within(&self, columns: usize) -> (String, usize, usize) {
+        let fits = self.shown.chars().count().max(self.indent + self.width) <= columns;
+        match fits || columns < LEAST {
+            true => (self.shown.clone(), self.indent, self.width),
+            // A sign on either side says that there is more.
+            false => window(&self.shown, self.indent, self.width, (false, false), columns - 2),
+        }
+    }
 }
 
 /// The line in which a byte of `text` stands.
@@ -70,7 +84,8 @@ pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>], key
             width += columns;
         }
     }
-    let (shown, indent, width) = window(shown.trim_end(), indent, width.max(1), (from > line_start, to < line_end));
+    let (shown, indent, width) =
+        window(shown.trim_end(), indent, width.max(1), (from > line_start, to < line_end), MOST);
     Excerpt {
         line: memchr::memchr_iter(b'\n', &text.as_bytes()[..line_start]).count() + 1,
         column: text[line_start..start].chars().count() + 1,
@@ -96,20 +111,20 @@ fn comment(line: &str) -> Option<Range<usize>> {
     None
 }
 
-/// At most so many columns, with the beginning of the mark among them: a host's file may be one long line.
-fn window(line: &str, indent: usize, width: usize, cut: (bool, bool)) -> (String, usize, usize) {
+/// At most so many columns, with the beginning of the mark among them: a host's file may be one long line. No mark goes on behind the line.
+fn window(line: &str, indent: usize, width: usize, cut: (bool, bool), most: usize) -> (String, usize, usize) {
     let chars: Vec<char> = line.chars().collect();
-    let from = if chars.len() > MOST { indent.saturating_sub(MOST / 2) } else { 0 };
-    let to = chars.len().min(from + MOST);
+    let from = if chars.len() > most { indent.saturating_sub(most / 2) } else { 0 };
+    let to = chars.len().min(from + most);
+    let width = width.min(to.saturating_sub(indent).max(1));
     let mut shown: String = chars.get(from..to).unwrap_or_default().iter().collect();
     if to < chars.len() || cut.1 {
         shown.push('…');
     }
     if from == 0 && !cut.0 {
-        return (shown, indent, width.min(MOST));
+        return (shown, indent, width);
     }
-    let indent = indent - from;
-    (format!("…{shown}"), indent + 1, width.min(MOST - indent))
+    (format!("…{shown}"), indent - from + 1, width)
 }
 
 /// Whether `before`, the line up to a marked key that is shown, is the beginning of `[a.b.key]`.
@@ -204,6 +219,21 @@ mod tests {
         assert_eq!(line.chars().skip(indent).take(width).collect::<String>(), "key");
         let (line, indent, width) = shown(&text, 0..1000, &[]);
         assert_eq!((line.chars().count(), indent, width), (111, 0, 110));
+        let (line, indent, width) = shown(&text, 6..1000, &[]);
+        assert_eq!((line.chars().count(), indent, width), (111, 6, 104), "no mark goes on behind the line");
+    }
+
+    #[test]
+    fn a_line_is_cut_once_more_where_there_is_less_room() {
+        let text = format!("{} key {}", "x".repeat(70), "y".repeat(500));
+        let excerpt = excerpt(&text, 71..74, &[71..74], &[]);
+        for columns in [20, 40, 60] {
+            let (line, indent, width) = excerpt.within(columns);
+            assert!(line.chars().count() <= columns && line.starts_with('…') && line.ends_with('…'), "{line}");
+            assert_eq!(line.chars().skip(indent).take(width).collect::<String>(), "key");
+        }
+        let whole = (excerpt.shown.clone(), excerpt.indent, excerpt.width);
+        assert_eq!([excerpt.within(usize::MAX), excerpt.within(5)], [whole.clone(), whole]);
     }
 
     #[test]

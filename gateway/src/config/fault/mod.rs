@@ -7,5 +7,5 @@ mod excerpt;
 
 pub use excerpt::printable;
 pub(crate) use excerpt::{excerpt, line_of};
-pub(crate) use report::SHOWN_MAX;
-pub use report::{Fault, Faults, Place, Severity, count, listed};
+pub use report::{Fault, Faults, Place, Severity, count};
+pub(crate) use report::{Layout, SHOWN_MAX};

@@ -203,61 +203,84 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// How many columns a line may have, and what makes several lines of a longer text; all but the first begin with so many blanks.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) columns: usize,
+    pub(crate) wrapped: fn(&str, usize, usize) -> String,
+}
+
+impl Layout {
+    /// Lines as long as they are.
+    const LONG: Self = Self { columns: usize::MAX, wrapped: |text, _, _| text.to_owned() };
+
+    fn wrapped(self, text: &str, indent: usize) -> String {
+        (self.wrapped)(text, indent, self.columns)
+    }
+
+    /// The faults, each with its lines. Of many the first are shown, errors before warnings, and how many more there are.
+    pub(crate) fn list(self, faults: &[Fault]) -> String {
+        let is_error = |fault: &&Fault| fault.severity == Severity::Error;
+        let errors = faults.iter().filter(is_error).count().min(SHOWN_MAX);
+        let (mut errors, mut warnings) = (errors, SHOWN_MAX - errors);
+        let mut out = String::new();
+        for fault in faults {
+            let left = if is_error(&fault) { &mut errors } else { &mut warnings };
+            if *left > 0 {
+                *left -= 1;
+                out.push_str(&format!("{}\n", fault.laid_out(self)));
+            }
+        }
+        if faults.len() > SHOWN_MAX {
+            out.push_str(&format!("… and {} more\n", faults.len() - SHOWN_MAX));
+        }
+        out
+    }
+}
+
+impl Fault {
+    fn laid_out(&self, layout: Layout) -> String {
         let severity = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{severity}[{}]: {}", self.kind, printable(&self.text))?;
-        let mut margin = " ".to_owned();
-        if let Some(Place::File { excerpt, .. }) = &self.place {
-            margin = " ".repeat(excerpt.line.to_string().len().max(2));
+        let file = match &self.place {
+            Some(Place::File { excerpt, .. }) => Some(excerpt),
+            _ => None,
+        };
+        let margin = " ".repeat(file.map_or(1, |excerpt| excerpt.line.to_string().len().max(2)));
+        let under = margin.len() + 2;
+        let mut out = layout.wrapped(&format!("{severity}[{}]: {}", self.kind, printable(&self.text)), 2);
+        // A path is not broken: it is what is looked for.
+        self.place.iter().for_each(|place| out.push_str(&format!("\n{margin}┌─ {place}")));
+        let mut label = self.label.as_ref().map(|label| printable(label));
+        if let Some(excerpt) = file {
+            let (shown, indent, width) = excerpt.within(layout.columns.saturating_sub(under));
+            out.push_str(&format!("\n{:>width$}│ {shown}", excerpt.line, width = margin.len()));
+            out.push_str(&format!("\n{margin}│ {}{}", " ".repeat(indent), "^".repeat(width)));
+            let used = under + indent + width + 1;
+            let fits = |label: &mut String| label.chars().count() <= layout.columns.saturating_sub(used);
+            label.take_if(fits).into_iter().for_each(|label| out.push_str(&format!(" {label}")));
         }
-        if let Some(place) = &self.place {
-            write!(f, "\n{margin}┌─ {place}")?;
-            if let Place::File { excerpt, .. } = place {
-                write!(f, "\n{:>width$}│ {}", excerpt.line, excerpt.shown, width = margin.len())?;
-                let caret = " ".repeat(excerpt.indent) + &"^".repeat(excerpt.width);
-                write!(f, "\n{margin}│ {caret}")?;
-            }
+        let hint = self.hint.as_ref().map(|hint| format!("hint: {}", printable(hint)));
+        for remark in label.into_iter().chain(hint) {
+            out.push_str(&format!("\n{}", layout.wrapped(&format!("{margin}= {remark}"), under)));
         }
-        match (&self.label, &self.place) {
-            (Some(label), Some(Place::File { .. })) => write!(f, " {}", printable(label))?,
-            (Some(label), _) => write!(f, "\n{margin}= {}", printable(label))?,
-            (None, _) => {}
-        }
-        match &self.hint {
-            Some(hint) => write!(f, "\n{margin}= hint: {}", printable(hint)),
-            None => Ok(()),
-        }
+        out
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.laid_out(Layout::LONG))
     }
 }
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&listed(&self.0))?;
+        f.write_str(&Layout::LONG.list(&self.0))?;
         f.write_str(&count(&self.0))
     }
-}
-
-/// The faults, each with its lines. Of many the first are shown, errors before warnings, and how many more there are.
-pub fn listed(faults: &[Fault]) -> String {
-    let is_error = |fault: &&Fault| fault.severity == Severity::Error;
-    let errors = faults.iter().filter(is_error).count().min(SHOWN_MAX);
-    let (mut errors, mut warnings) = (errors, SHOWN_MAX - errors);
-    let mut out = String::new();
-    for fault in faults {
-        let left = if is_error(&fault) { &mut errors } else { &mut warnings };
-        if *left > 0 {
-            *left -= 1;
-            out.push_str(&format!("{fault}\n"));
-        }
-    }
-    if faults.len() > SHOWN_MAX {
-        out.push_str(&format!("… and {} more\n", faults.len() - SHOWN_MAX));
-    }
-    out
 }
 
 /// "2 errors, 1 warning"; empty where there are none.

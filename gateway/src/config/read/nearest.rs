@@ -15,7 +15,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|known| (strsim::damerau_levenshtein(&word, &plain(known)), *known))
         .min_by_key(|(distance, _)| *distance)
         // A third of the letters may be wrong: more is another word.
-        .filter(|(distance, known)| *distance * 3 <= known.len().max(3))
+        .filter(|(distance, known)| *distance * 3 <= known.len().max(3) && *distance < known.len())
         .map(|(_, known)| known)
 }
 
@@ -57,6 +57,7 @@ mod tests {
         assert_eq!(nearest("startup-timeout", &known), Some("startup_timeout"));
         assert_eq!(nearest("description", &known), None);
         assert_eq!(nearest("x", &[]), None);
+        assert_eq!([nearest("x", &["a"]), nearest("A", &["a"])], [None, Some("a")], "nothing of it is left");
         assert_eq!(nearest(&"x".repeat(1 << 20), &known), None);
     }
 

@@ -129,10 +129,14 @@ pub(crate) const MARK: char = '\u{feff}';
 pub(crate) enum Unreadable {
     #[error("no such file")]
     Missing,
+    #[error("it is a link to a file that is not there")]
+    Dangling,
     #[error("permission denied")]
     Denied,
     #[error("it is a folder")]
     Folder,
+    #[error("a part of its path is a file and no folder")]
+    InFile,
     #[error("it is a link that leads back to itself")]
     Loop,
     /// A pipe, a socket, a device.
@@ -152,13 +156,14 @@ impl Unreadable {
         Some(match self {
             Self::Denied => "see with `ls -l` who may read it, and let this user",
             Self::Folder => "name a file in it",
-            Self::Loop => "remove the link, or let it lead to a file",
+            Self::Dangling | Self::Loop => "remove the link, or let it lead to a file",
             // Such as /dev/null.
             Self::Special => {
                 "to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"
             }
             Self::TooLarge(_) => "no configuration is so large: see whether another file is meant",
             Self::NotText => "save it as UTF-8",
+            Self::InFile => "move that file away, or write another path",
             Self::Missing | Self::Failed(_) => return None,
         })
     }
@@ -168,7 +173,7 @@ impl Unreadable {
         match self {
             Self::Folder | Self::Special => Some("the host reads no such thing: move it away, or name another file"),
             Self::TooLarge(_) => Some("no host's file is so large: see whether another file is meant"),
-            Self::Missing | Self::Denied | Self::Loop | Self::NotText | Self::Failed(_) => self.advice(),
+            _ => self.advice(),
         }
     }
 }
@@ -178,6 +183,7 @@ impl From<std::io::Error> for Unreadable {
         match error.kind() {
             ErrorKind::NotFound => Self::Missing,
             ErrorKind::PermissionDenied => Self::Denied,
+            ErrorKind::NotADirectory => Self::InFile,
             _ if Errno::from_io_error(&error) == Some(Errno::LOOP) => Self::Loop,
             _ => Self::Failed(error),
         }
@@ -208,7 +214,10 @@ fn read_bounded(path: &Path, most: u64) -> Result<String, Unreadable> {
 fn read_whole(path: &Path, most: u64) -> Result<String, Unreadable> {
     // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
     // is not waited for.
-    let seen = path.metadata()?;
+    let seen = path.metadata().map_err(|error| match Unreadable::from(error) {
+        Unreadable::Missing if path.is_symlink() => Unreadable::Dangling,
+        why => why,
+    })?;
     if !seen.is_file() {
         return Err(if seen.is_dir() { Unreadable::Folder } else { Unreadable::Special });
     }

@@ -42,6 +42,8 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     assert_eq!(read(&folder, &token), (Ok("the canary".to_owned()), vec![]));
     assert_eq!(read(&folder, &link), (Ok("the canary".to_owned()), vec![]));
+    let dangling = folder.0.join("dangling");
+    symlink("nowhere", &dangling).unwrap();
     let large = folder.write("large", &"x".repeat((64 << 10) + 1));
     for (path, why) in [
         (pipe.as_path(), "not a regular file"),
@@ -49,6 +51,8 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
         (folder.0.as_path(), "it is a folder"),
         (large.as_path(), "larger than 64 KiB"),
         (Path::new("/no/such/file"), "no such file"),
+        (dangling.as_path(), "it is a link to a file that is not there"),
+        (&token.join("x"), "a part of its path is a file and no folder"),
     ] {
         let fault = read(&folder, path).0.unwrap_err();
         assert!(fault.contains("error[unreadable-file]") && fault.contains(why), "{fault}");
@@ -64,6 +68,8 @@ fn only_a_file_that_may_not_be_read_is_advised_to_be_let_read() {
         (Unreadable::TooLarge(1 << 20), Some("no configuration is so large")),
         (Unreadable::NotText, Some("UTF-8")),
         (Unreadable::Special, Some("name an empty one")),
+        (Unreadable::Dangling, Some("let it lead to a file")),
+        (Unreadable::InFile, Some("move that file away")),
         (Unreadable::Missing, None),
     ] {
         let advice = why.advice();

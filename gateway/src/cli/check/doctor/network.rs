@@ -1,6 +1,6 @@
 //! Whether servers take connections: all are tried at once.
 
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -104,10 +104,15 @@ fn tried(upstream: &config::Config) -> Option<Problem> {
 /// Why no address of a host takes a connection.
 fn refused(host: &str, port: u16) -> Option<String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let addresses: Vec<_> = match (bare, port).to_socket_addrs() {
-        Err(error) => return Some(format!("DNS lookup of {host} failed: {error}")),
-        Ok(addresses) => addresses.take(ADDRESSES_MAX).collect(),
-    };
+    match (bare, port).to_socket_addrs() {
+        Err(error) => Some(format!("DNS lookup of {host} failed: {error}")),
+        Ok(addresses) => refused_at(host, addresses),
+    }
+}
+
+/// The same of the first of these addresses of a host.
+fn refused_at(host: &str, addresses: impl Iterator<Item = SocketAddr>) -> Option<String> {
+    let addresses: Vec<_> = addresses.take(ADDRESSES_MAX).collect();
     let mut failed = format!("{host} has no address");
     for address in &addresses {
         match TcpStream::connect_timeout(address, CONNECT / u32::try_from(addresses.len()).unwrap_or(1)) {
@@ -175,6 +180,21 @@ mod tests {
         let taken = TcpStream::connect("[::1]:1").is_ok();
         let why = refused("[::1]", 1);
         assert!(taken || why.as_ref().is_some_and(|why| why.contains("cannot connect to [::1]:1")), "{why:?}");
+    }
+
+    #[test]
+    fn a_host_of_several_addresses_is_reached_where_one_of_the_first_takes_a_connection() {
+        let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // A port that was bound and is free again: nobody listens there.
+        let closed = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (well, first, last) = (open.local_addr().unwrap(), closed(), closed());
+        let of = |addresses: &[SocketAddr]| refused_at("h", addresses.iter().copied());
+        assert_eq!(of(&[first, last, well]), None);
+        let why = of(&[first, last]).unwrap();
+        assert!(why.starts_with(&format!("cannot connect to {last}: ")), "{why}");
+        let many = [vec![first; ADDRESSES_MAX], vec![well]].concat();
+        assert!(of(&many).is_some(), "no more are tried than there is time for");
+        assert_eq!(of(&[]).unwrap(), "h has no address");
     }
 
     #[test]

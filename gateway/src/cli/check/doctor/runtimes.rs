@@ -223,6 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn only_the_beginning_of_a_long_answer_is_read_for_a_version() {
+        let scratch = Scratch::new();
+        let env = [("PATH".into(), "/usr/bin:/bin".into())];
+        let child = ChildCommand { command: "node", args: &[], env: &env, cwd: None };
+        let of = |blanks: u64| {
+            let said = format!("#!/bin/sh\nprintf '%{blanks}s%s\\n' '' v20.1.0\n");
+            let path = scratch.write(&format!("node-{blanks}"), &said);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            version(&path, &child, WAIT)
+        };
+        assert_eq!(of(SAID_MAX - 10), Some("20.1.0".to_owned()));
+        assert_eq!(of(SAID_MAX), None);
+    }
+
+    #[test]
     fn what_the_path_of_a_desktop_does_not_have_is_told_for_hosts_that_are_started_there() {
         let scratch = Scratch::new();
         let path = scratch.write("only-here", "#!/bin/sh\n");

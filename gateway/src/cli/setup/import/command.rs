@@ -17,7 +17,7 @@ use crate::cli::args::setup::Import;
 use crate::cli::process::table::{self, Room};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
-use crate::config::fault::{Fault, Faults, Severity, listed, printable};
+use crate::config::fault::{Fault, Faults, Severity, printable};
 use crate::config::source::node::{Node, Shape};
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
@@ -36,13 +36,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let mut document = document(&edited)?;
     let mut servers = found.servers;
     let mut secrets = secrets::Found::new(folder.clone(), named(edited.text(), &servers, &environment));
-    for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
-        server.skipped = fault(server);
-        if server.skipped.is_none() && !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
-            server.skipped = Some(format!("{} has it already", file::shown(&target)));
-            server.is_there = true;
-        }
-    }
+    take(&mut servers, &mut document, &mut secrets, &target).map_err(|why| anyhow!(why))?;
     let kept: Vec<&str> = servers.iter().filter(|server| server.is_there).map(|server| server.name.as_str()).collect();
     let taken = servers.iter().filter(|server| server.skipped.is_none()).count();
     let mut text = endings_kept(edited.text(), &document.to_string());
@@ -60,18 +54,25 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let mut out = answer();
     // What was asked for by its name was not done where its file cannot be read; the others are.
     let is_unread = !import.from.is_empty() && found.faults.iter().any(|fault| fault.severity == Severity::Error);
-    let done = || if is_unread { Err(Failure::Found) } else { Ok(()) };
+    // Whoever wants servers taken over has none, and no reason to go on to the next command.
+    let is_none_usable = taken == 0 && kept.is_empty() && servers.iter().any(|server| server.is_unusable);
+    let done = || if is_unread || is_none_usable || servers.is_empty() { Err(Failure::Found) } else { Ok(()) };
     if import.json {
         let report = report(&servers, (&secrets, &found.faults), &found.files, &target, writes);
         out.json(&format!("{report:#}"))?;
         return done();
     }
-    write!(out, "{}", listed(&found.faults))?;
+    let room = Room::of_stdout();
+    write!(out, "{}", room.layout().list(&found.faults))?;
     if servers.is_empty() {
-        return Err(nothing(&found.files, import.from.is_empty()).into());
+        let has_fault = found.faults.iter().any(|fault| fault.severity == Severity::Error);
+        return Err(if has_fault { anyhow!(MEND_FIRST) } else { nothing(&found.files, import.from.is_empty()) }.into());
     }
-    write!(out, "{}", listing(&servers))?;
-    if import.dry_run {
+    write!(out, "{}", listing(&servers, room))?;
+    if is_none_usable {
+        return Err(anyhow!("{NONE_USABLE}").into());
+    }
+    if import.dry_run && taken > 0 {
         writeln!(out, "\n{}", added(&servers, &mut secrets).map_err(|why| anyhow!(why))?)?;
     }
     let unset = unset(&text, &environment);
@@ -82,15 +83,41 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         taken,
         kept: &kept,
         target: &target,
+        is_target_there: edited.is_there(),
         option: &option,
         secrets: &secrets,
         unset: &unset,
         folder: folder.as_deref(),
         writes,
     };
-    write!(out, "{}", said.text())?;
+    write!(out, "{}", table::fitted(&said.text(), room.columns))?;
     done()
 }
+
+/// Puts the servers into the configuration, but for those that it has or that would be a fault in it.
+fn take(
+    servers: &mut [Server],
+    document: &mut DocumentMut,
+    secrets: &mut secrets::Found,
+    target: &Path,
+) -> Result<(), String> {
+    for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
+        server.skipped = fault(server);
+        server.is_unusable = server.skipped.is_some();
+        if server.skipped.is_none() && !toml::add(document, server, secrets)? {
+            server.skipped = Some(format!("{} has it already", file::shown(target)));
+            server.is_there = true;
+        }
+    }
+    Ok(())
+}
+
+/// Where servers are there, and each has its reason in its row.
+const NONE_USABLE: &str = "nothing is imported: no server can be used here, each for the reason told above; mend that in the host's \
+     file, or write the server with `trunkline add`";
+
+/// Where no file could be read.
+const MEND_FIRST: &str = "nothing is imported: mend what is told above, and run the command again";
 
 /// Why there is nothing to import.
 fn nothing(files: &[PathBuf], is_of_all: bool) -> anyhow::Error {
@@ -134,14 +161,17 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// What is wrong with a server as an upstream, the first of it. What has no value here, or cannot be read, may have one where it is used.
 fn fault(server: &Server) -> Option<String> {
-    let mut alone = DocumentMut::new();
-    toml::add(&mut alone, server, &mut secrets::Found::default()).ok()?;
+    let (mut alone, mut secrets) = (DocumentMut::new(), secrets::Found::default());
+    toml::add(&mut alone, server, &mut secrets).ok()?;
     if let Some(table) = alone["upstreams"][&server.name].as_table_mut() {
         table.remove("env_file");
     }
     let path = PathBuf::from("trunkline.toml");
     let drafts = vec![(path.clone(), alone.to_string())];
-    let Faults(faults) = load(Inputs { files: vec![path], drafts, ..Inputs::default() }).err()?;
+    // With its secrets: what they are a part of is judged, too.
+    let values: Vec<_> = secrets.values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let inputs = Inputs { files: vec![path], drafts, environment: Environment::of(&values), ..Inputs::default() };
+    let Faults(faults) = load(inputs).err()?;
     let is_lasting = |fault: &Fault| {
         fault.severity == Severity::Error && !["unset-variable", "unreadable-file"].contains(&fault.kind)
     };
@@ -219,7 +249,7 @@ fn remark(server: &Server) -> String {
     if let Some(why) = &server.skipped {
         return format!("not imported: {why}");
     }
-    if server.node.get("enabled").is_some_and(|node| node.shape == Shape::Bool(false)) {
+    if server.is_off() {
         return "disabled in the host, and here".to_owned();
     }
     if scan::texts(&server.node, "args").iter().any(|arg| arg == "mcp-remote" || arg.starts_with("mcp-remote@")) {
@@ -228,13 +258,26 @@ fn remark(server: &Server) -> String {
     String::new()
 }
 
-fn listing(servers: &[Server]) -> String {
+/// The servers as a table. Where there is no room for all that is to be known of them, that stands below each.
+fn listing(servers: &[Server], room: Room) -> String {
     let mut rows = vec![["NAME", "HOW", "FROM", "WHAT"].map(str::to_owned).to_vec()];
     rows.extend(servers.iter().map(|server| {
         let cells = [server.name.clone(), way(server), server.place(), remark(server)];
         cells.map(|cell| printable(&cell)).to_vec()
     }));
-    table::printed(&rows, &[1], None, Room::of_stdout())
+    let whole = table::printed(&rows, &[], None, Room { columns: usize::MAX, ..room });
+    if whole.lines().all(|line| table::wide(line) <= room.columns) {
+        return whole;
+    }
+    let remarks: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
+    let lines = table::printed(&rows, &[1], None, room);
+    let below = |(number, remark): (usize, &String)| match remark.as_str() {
+        "" => String::new(),
+        _ if number == 0 => String::new(),
+        remark => format!("{}\n", table::wrapped(&format!("  {remark}"), 2, room.columns)),
+    };
+    let below = remarks.iter().enumerate().map(below);
+    lines.lines().zip(below).map(|(line, below)| format!("{line}\n{below}")).collect()
 }
 
 /// The variables that a configuration needs and this environment lacks.
@@ -255,6 +298,7 @@ struct Said<'a> {
     /// The servers that the configuration has already.
     kept: &'a [&'a str],
     target: &'a Path,
+    is_target_there: bool,
     /// What names it to other commands; empty where they find it.
     option: &'a str,
     secrets: &'a secrets::Found,
@@ -265,11 +309,12 @@ struct Said<'a> {
 
 impl Said<'_> {
     fn text(&self) -> String {
-        let Self { taken, kept, target, option, secrets, unset, folder, writes } = self;
+        let Self { taken, kept, target, is_target_there, option, secrets, unset, folder, writes } = self;
         let noun = if *taken == 1 { "server" } else { "servers" };
         let target = file::shown(target);
         let mut out = match (taken, writes) {
-            (0, _) => format!("nothing to import: {target} is unchanged\n"),
+            (0, _) if *is_target_there => format!("nothing to import: {target} is unchanged\n"),
+            (0, _) => format!("nothing to import: {target} is not written\n"),
             (_, true) => format!("{taken} {noun} written to {target}\n"),
             (_, false) => format!("{taken} {noun} would be written to {target}\n"),
         };

@@ -24,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) skipped: Option<String>,
     /// Whether that is since the configuration has one of its name.
     pub(crate) is_there: bool,
+    /// Whether that is since it cannot be used here.
+    pub(crate) is_unusable: bool,
 }
 
 impl Server {
@@ -35,10 +37,18 @@ impl Server {
         format!("{file}:{}", self.line)
     }
 
+    /// Whether its host does not start it.
+    pub(crate) fn is_off(&self) -> bool {
+        self.node.get("enabled").is_some_and(|node| node.shape == Shape::Bool(false))
+    }
+
     /// Why it cannot be reached at all.
     fn has_no_way(&self) -> Option<String> {
         let of = |key: &'static str| Some((key, self.node.get(key)?));
         match of("command").or_else(|| of("url")) {
+            None if self.is_off() => {
+                Some("it is disabled in the host, which alone knows what it would need".to_owned())
+            }
             None => Some("it has neither `command` nor `url`".to_owned()),
             Some((key, node)) if !matches!(node.shape, Shape::Text(_)) => {
                 Some(format!("its `{key}` is no text: put it in quotes"))
@@ -82,11 +92,14 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                         host,
                         node: node.clone(),
                         is_there: false,
+                        is_unusable: false,
                         skipped: starts_us(text(node, "command"), &texts(node, "args"))
                             .then(|| "it starts Trunkline itself".to_owned()),
                     };
-                    let skipped = server.skipped.clone().or_else(|| server.has_no_way()).or_else(|| server.untold());
-                    add(Server { skipped, ..server }, &mut found.servers);
+                    let why = server.has_no_way().or_else(|| server.untold()).filter(|_| server.skipped.is_none());
+                    let is_unusable = why.is_some() && !server.is_off();
+                    let skipped = server.skipped.clone().or(why);
+                    add(Server { skipped, is_unusable, ..server }, &mut found.servers);
                 }
                 found.servers.extend(source.left_out.iter().map(|one| Server {
                     name: one.slug.clone(),
@@ -96,6 +109,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                     host,
                     node: Node::default(),
                     is_there: false,
+                    is_unusable: true,
                     skipped: Some(one.why.clone()),
                 }));
             }

@@ -280,6 +280,27 @@ fn a_file_whose_text_is_sent_to_a_server_is_named() {
 }
 
 #[test]
+fn of_the_projects_of_claude_code_the_nearest_to_the_working_folder_comes_first_then_the_user_then_others() {
+    let own = std::env::current_dir().unwrap();
+    let server = |command: &str| format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"{command}\"}}}}}}");
+    let above = own.parent().unwrap();
+    let project = |path: &std::path::Path, command: &str| {
+        format!("{}: {}", serde_json::to_string(path).unwrap(), server(command))
+    };
+    let other =
+        project("/no/such/project/whose/path/is/longer/than/any/of/those/that/tests/are/run/in".as_ref(), "other");
+    let user = "\"mcpServers\": {\"a\": {\"command\": \"user\"}}";
+    let (own, above) = (project(&own, "own"), project(above, "above"));
+    for (projects, first) in
+        [(format!("{other}, {above}, {own}"), "own"), (format!("{other}, {above}"), "above"), (other.clone(), "user")]
+    {
+        let found = hosted(&format!("{{\"projects\": {{{projects}}}, {user}}}"));
+        let commands: Vec<_> = found.servers.iter().map(|one| shown(&one.node.shape)).collect();
+        assert_eq!(commands, [format!("{{command={first}}}")], "{projects}");
+    }
+}
+
+#[test]
 fn a_slug_is_made_of_what_may_stand_in_a_name() {
     assert_eq!(slug("My Files (2)"), "my-files-2");
     assert_eq!(slug("@scope/server.name"), "scope-server-name");
