@@ -1,24 +1,27 @@
+{{/* Its label has room for the end of that of the test pod. */}}
 {{- define "trunkline.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride }}
 {{- end }}
 
+{{/* Of a Service, too: a letter first, and no dots, which a release may have in its name. */}}
 {{- define "trunkline.fullname" -}}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- .Values.fullnameOverride }}
 {{- else }}
 {{- $name := include "trunkline.name" . }}
-{{- if contains $name .Release.Name }}
-{{- .Release.Name | trunc 50 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}
+{{- $full := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) }}
+{{- $full = $full | replace "." "-" | trunc 50 | regexFind "^.*[^-]" }}
+{{- if not (regexMatch "^[a-z]" $full) }}
+{{- fail (printf "a Service cannot be called %s: set fullnameOverride, which begins with a letter" $full) }}
 {{- end }}
+{{- $full }}
 {{- end }}
 {{- end }}
 
 {{/* These never change in a release: selectors cannot. */}}
 {{- define "trunkline.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "trunkline.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "trunkline.name" . | toYaml }}
+app.kubernetes.io/instance: {{ toYaml .Release.Name }}
 {{- end }}
 
 {{- define "trunkline.labels" -}}
@@ -175,6 +178,29 @@ allow_unauthenticated = true
 {{- if kindIs "map" $at }}{{ $at = index $at . }}{{ else }}{{ $at = "" }}{{ end }}
 {{- end }}
 {{- if $at }}{{ fail (printf "config: the chart writes %s itself, by the value `%s`" $key $value) }}{{ end }}
+{{- end }}
+{{- $written := list "TRUNKLINE_SERVER__LISTEN" "TRUNKLINE_SERVER__PATH" "TRUNKLINE_ADMIN__LISTEN" "HOME" "XDG_STATE_HOME" "XDG_RUNTIME_DIR" }}
+{{- if eq .Values.auth.mode "token" }}{{ $written = append $written "TRUNKLINE_TOKEN" }}{{ end }}
+{{- if .Values.signingKey.enabled }}{{ $written = append $written "TRUNKLINE_SIGNING_KEY" }}{{ end }}
+{{- range .Values.extraEnv }}
+{{- $name := toString .name }}
+{{- if or (has $name $written) (hasPrefix "TRUNKLINE_SERVER__SHUTDOWN__" $name) }}
+{{- fail (printf "extraEnv: %s is the chart's own, or goes over what the chart writes" $name) }}
+{{- end }}
+{{- end }}
+{{- $own := list "helm.sh/chart" "app.kubernetes.io/component" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/name" "app.kubernetes.io/version" }}
+{{- $common := .Values.commonLabels }}
+{{- range $what, $labels := dict "commonLabels" $common "podLabels" .Values.podLabels "service.labels" .Values.service.labels "metrics.serviceMonitor.labels" .Values.metrics.serviceMonitor.labels "metrics.prometheusRule.labels" .Values.metrics.prometheusRule.labels "metrics.dashboard.labels" .Values.metrics.dashboard.labels }}
+{{- range $name, $_ := $labels }}
+{{- if has $name $own }}{{ fail (printf "%s: %s is a label of the chart itself" $what $name) }}{{ end }}
+{{- if and (ne $what "commonLabels") (hasKey $common $name) }}{{ fail (printf "%s: %s is one of the commonLabels, too" $what $name) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.restartOnConfigChange (hasKey .Values.podAnnotations "checksum/config") }}
+{{- fail "podAnnotations: checksum/config is written by the chart, by the value `restartOnConfigChange`" }}
+{{- end }}
+{{- if eq .Values.secretKeys.token .Values.secretKeys.signingKey }}
+{{- fail "secretKeys: token and signingKey are the same key; whoever may call could make sessions" }}
 {{- end }}
 {{- if and (eq .Values.auth.mode "config") .Values.config (not (dig "auth" dict .Values.config)) }}
 {{- fail "auth.mode is config, and `config` has no `auth`: nobody could call" }}
