@@ -1,5 +1,8 @@
 //! A real Prometheus scrapes a gateway under load: what the dashboard and the alerts ask of it has an answer.
 
+// Real faults fire the alerts that are meant for them.
+mod faults;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

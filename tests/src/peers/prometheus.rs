@@ -1,5 +1,6 @@
 //! A Prometheus that scrapes a gateway each second, and is asked what it makes of that.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -76,6 +77,14 @@ impl Prometheus {
         let series = answer["data"].as_array().cloned().unwrap_or_default();
         let exemplars = series.iter().flat_map(|one| one["exemplars"].as_array().cloned().unwrap_or_default());
         exemplars.filter_map(|one| Some(one["labels"]["trace_id"].as_str()?.to_owned())).collect()
+    }
+
+    /// The names of the alerts that fire now.
+    pub async fn firing(&self) -> BTreeSet<String> {
+        let answer = self.get("/api/v1/alerts").await;
+        let alerts = answer["data"]["alerts"].as_array().cloned().unwrap_or_default();
+        let firing = alerts.iter().filter(|alert| alert["state"] == "firing");
+        firing.filter_map(|alert| Some(alert["labels"]["alertname"].as_str()?.to_owned())).collect()
     }
 
     /// The values of a label among series of this selector.
