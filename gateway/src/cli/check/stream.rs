@@ -10,6 +10,7 @@ use crate::cli::process::{Failure, failure};
 use crate::config::Inputs;
 use crate::config::fault::{Fault, Faults, Severity};
 use crate::config::source::Environment;
+use crate::config::source::file::MARK;
 
 use super::found::{self, Found};
 use super::manifests::{self, Gateway};
@@ -50,7 +51,8 @@ fn read() -> Result<String, Failure> {
         Ok(_) if text.trim().is_empty() => {
             Err(anyhow!("stdin is empty: what writes to it has failed, or has nothing to say").into())
         }
-        Ok(_) => Ok(text),
+        // Some shells put a mark before what they pipe.
+        Ok(_) => Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text)),
         Err(error) if error.kind() == ErrorKind::InvalidData => Err(anyhow!("stdin is not UTF-8 text").into()),
         Err(error) => Err(anyhow!("cannot read stdin: {error}").into()),
     }
