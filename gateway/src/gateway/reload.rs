@@ -28,6 +28,7 @@ use std::future::pending;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -79,6 +80,8 @@ pub(super) struct Reloader {
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
     /// Held while the files are read.
     reading: Arc<Semaphore>,
+    /// What the files hold now was not read: a reading before took too long.
+    is_unread: AtomicBool,
 }
 
 impl Reloader {
@@ -110,6 +113,7 @@ impl Reloader {
             limits,
             redact,
             reading,
+            is_unread: AtomicBool::default(),
         })
     }
 
@@ -155,6 +159,7 @@ impl Reloader {
                 let (is_asked, failed) = tokio::select! {
                     _ = hangup.recv() => (true, None),
                     changed = changed => (false, changed.err()),
+                    () = this.can_be_read() => (false, None),
                 };
                 if let Some(error) = failed {
                     unwatched(&error);
@@ -182,6 +187,16 @@ impl Reloader {
             }
         });
         Ok(())
+    }
+
+    /// Resolves where files were not read that can be read now: the reading that took too long is over.
+    async fn can_be_read(&self) {
+        if !self.is_unread.load(Ordering::Relaxed) {
+            return pending().await;
+        }
+        sleep(AGAIN_AFTER).await;
+        // It never closes.
+        let _is_over = self.reading.acquire().await;
     }
 
     async fn is_of_files(&self) -> bool {
@@ -248,8 +263,12 @@ impl Reloader {
             let text = format!("the files of the configuration {why}");
             Err(Faults(vec![Fault::error("unreadable", text).hint(hint)]))
         };
-        let unread = |why: &str| because(why, UNREAD_HINT);
+        let unread = |why: &str| {
+            self.is_unread.store(true, Ordering::Relaxed);
+            because(why, UNREAD_HINT)
+        };
         let Ok(held) = self.reading.clone().try_acquire_owned() else { return unread("are still being read") };
+        self.is_unread.store(false, Ordering::Relaxed);
         let read = self.read.clone();
         let reading = move || {
             let _held = held;

@@ -90,6 +90,29 @@ async fn files_are_waited_for_ten_seconds_and_not_read_twice_at_once() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_was_not_read_is_read_once_the_reading_that_hung_is_over() {
+    let (gateway, (begun, _ended), release) = slow();
+    let (reloader, tasks) = (gateway.reloader.clone().unwrap(), Tasks::new());
+    let passes = async {
+        begins(&begun).await;
+        tokio::time::advance(Duration::from_secs(10)).await;
+    };
+    let (outcome, ()) = tokio::join!(reloader.reload(), passes);
+    assert!(refused(outcome).contains("could not be read within 10 s"));
+    reloader.follow(&tasks).unwrap();
+    release.send(()).unwrap();
+    // Nothing tells of a change: the files hold what they held when it hung.
+    let waited = waits();
+    while begun.try_recv().is_err() {
+        assert!(waited() < HANGS, "it is never read again");
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    release.send(()).unwrap();
+    tasks.end();
+    tasks.ended().await;
+}
+
 #[tokio::test]
 async fn a_configuration_that_makes_the_reader_panic_is_refused_and_said_to_be_our_fault() {
     let gateway = Gateway::start(config(), Mode::Serve).reloaded_by(Arc::new(|| panic!("on purpose")));
