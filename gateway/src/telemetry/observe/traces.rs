@@ -5,6 +5,8 @@
 mod export;
 // Spans in the words of OTLP.
 mod otlp;
+// What a collector says of a batch that it has taken in part.
+mod partial;
 
 use crate::call::Call;
 use crate::call::caller::ClientSession;

@@ -1,9 +1,11 @@
 //! Sends spans to a collector: in batches, one at a time, again after a pause where that can help.
 
 use super::otlp;
+use super::partial::Rejected;
 use crate::call::caller::trace::Span;
 use crate::metrics::edges;
 use crate::runtime::Tasks;
+use crate::secrets::visible;
 use bytes::Bytes;
 use std::pin::Pin;
 use std::time::Duration;
@@ -23,14 +25,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A batch that the collector has not taken after so many attempts is dropped.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Posts a body to the collector: its status, or why there is none.
+/// Posts a body to the collector: the status and the body of its answer, or why there is none.
 pub type Post = Box<dyn Fn(Bytes) -> Posting + Send + Sync>;
 /// A body on its way.
-type Posting = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
+type Posting = Pin<Box<dyn Future<Output = Result<(u16, Bytes), String>> + Send>>;
 
 /// Sends spans until the level ends, and then those that wait.
 pub(super) async fn run(mut spans: Receiver<Span>, post: Post, resource: Bytes, tasks: Tasks) {
-    let mut collector = Collector { post, tasks: tasks.clone(), is_down: false, lost: 0, last: None };
+    let mut collector = Collector { post, tasks: tasks.clone(), is_down: false, lost: 0, is_choosy: false, last: None };
     let mut batch = Vec::new();
     loop {
         tokio::select! {
@@ -67,6 +69,8 @@ struct Collector {
     is_down: bool,
     /// How many spans it did not get since it is down.
     lost: usize,
+    /// It has rejected spans of the last batch that it took.
+    is_choosy: bool,
     /// Until when it may take what is left, once that is known.
     last: Option<Instant>,
 }
@@ -79,9 +83,9 @@ impl Collector {
             let is_last = self.tasks.is_ending();
             let answer = self.answer(body.clone()).await;
             let (why, can_help) = match answer {
-                Ok(200..300) => return self.has_taken(spans),
-                Ok(status @ (429 | 502..=504)) => (format!("HTTP {status}"), true),
-                Ok(status) => (format!("HTTP {status}"), false),
+                Ok((200..300, answer)) => return self.has_taken(spans as u64, &Rejected::of(&answer)),
+                Ok((status @ (429 | 502..=504), _)) => (format!("HTTP {status}"), true),
+                Ok((status, _)) => (format!("HTTP {status}"), false),
                 Err(why) => (why, true),
             };
             self.has_not(&why);
@@ -99,7 +103,7 @@ impl Collector {
     }
 
     /// Posts it once. What is under way when the level ends has no more time than what is left.
-    async fn answer(&mut self, body: Bytes) -> Result<u16, String> {
+    async fn answer(&mut self, body: Bytes) -> Result<(u16, Bytes), String> {
         let (tasks, last) = (&self.tasks, &mut self.last);
         let ended = async {
             tasks.ending().await;
@@ -112,8 +116,15 @@ impl Collector {
         }
     }
 
-    fn has_taken(&mut self, spans: usize) {
-        edges::spans("sent").increment(spans as u64);
+    /// It has taken a batch, perhaps in part: what it has rejected it would reject again.
+    fn has_taken(&mut self, spans: u64, rejected: &Rejected) {
+        let dropped = rejected.spans.min(spans);
+        edges::spans("sent").increment(spans - dropped);
+        edges::spans("dropped").increment(dropped);
+        if dropped > 0 && !std::mem::replace(&mut self.is_choosy, true) {
+            tracing::warn!(dropped, cause = &*visible(&rejected.why), "the collector of traces rejects spans");
+        }
+        self.is_choosy &= dropped > 0;
         if std::mem::take(&mut self.is_down) {
             let lost = std::mem::take(&mut self.lost);
             tracing::info!(lost, "traces are sent again");

@@ -4,6 +4,7 @@ use super::*;
 use crate::protocol::frame::Method;
 use crate::telemetry::recorder::Registry;
 use crate::telemetry::recorder::exposition::Format;
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -76,7 +77,7 @@ fn collector(answers: &[Result<u16, &'static str>]) -> Collector {
         let answer = answers.lock().unwrap().pop_front();
         Box::pin(async move {
             match answer {
-                Some(answer) => answer.map_err(str::to_owned),
+                Some(answer) => answer.map(|status| (status, Bytes::new())).map_err(str::to_owned),
                 None => std::future::pending().await,
             }
         })
@@ -146,7 +147,7 @@ async fn no_batch_is_larger_than_it_may_be_at_the_end_neither() {
     let post: Post = Box::new(move |body| {
         // The name stands once in each span.
         seen.lock().unwrap().push(memchr::memmem::find_iter(&body, b"tools/call a__x").count());
-        Box::pin(async { Ok(200) })
+        Box::pin(async { Ok((200, Bytes::new())) })
     });
     let traces = traces(post, &tasks);
     let give = |count: usize| (0..count).for_each(|_| traces.0.take(span()));
@@ -159,4 +160,26 @@ async fn no_batch_is_larger_than_it_may_be_at_the_end_neither() {
     tasks.end();
     tasks.ended().await;
     assert_eq!(sizes.lock().unwrap()[3..], [2048, 2048, 904]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_that_the_collector_rejects_are_not_counted_as_sent() {
+    let (registry, tasks) = (Registry::default(), Tasks::new());
+    let _counted = ::metrics::set_default_local_recorder(&registry);
+    // It has rejected two spans of the first batch, and more than there are of the second.
+    let answers = Mutex::new(VecDeque::from([&b"\x0a\x06\x08\x02\x12\x02no"[..], b"\x0a\x02\x08\x09", b""]));
+    let post: Post = Box::new(move |_| {
+        let answer = answers.lock().unwrap().pop_front().unwrap_or_default();
+        Box::pin(async move { Ok((200, Bytes::from_static(answer))) })
+    });
+    let traces = traces(post, &tasks);
+    for batch in [5, 3, 1] {
+        (0..batch).for_each(|_| traces.0.take(span()));
+        sleep(Duration::from_secs(2)).await;
+    }
+    let shown = registry.render(Format::Prometheus);
+    for (outcome, count) in [("dropped", 5), ("sent", 4)] {
+        let series = format!("trunkline_trace_spans_total{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(shown.contains(&series), "{series} is not in {shown}");
+    }
 }

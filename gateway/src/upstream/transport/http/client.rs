@@ -4,6 +4,7 @@ use super::breaker::Breaker;
 use super::connection::pool::Pool;
 use super::connection::{BesideQueue, ConnectionEpoch, Connector, Origin, Unread};
 use super::credentials::Tokens;
+use super::response::body::beside_status;
 use super::session::SessionIds;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
@@ -132,8 +133,8 @@ impl HttpClient {
         }
     }
 
-    /// Posts a body of this type on a connection of its own: the status of the answer.
-    pub(crate) async fn deliver_alone(&self, body: Bytes, kind: &'static str) -> Result<StatusCode, Lost> {
+    /// Posts a body of this type on a connection of its own: the status of the answer, and what it says beside that where it succeeded.
+    pub(crate) async fn deliver_alone(&self, body: Bytes, kind: &'static str) -> Result<(StatusCode, Bytes), Lost> {
         let length = headers::number(body.len() as u64);
         let mut request = http::Request::new(Pieces::from(body));
         (*request.method_mut(), *request.uri_mut()) = (http::Method::POST, self.home.clone());
@@ -143,7 +144,11 @@ impl HttpClient {
         map.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         map.insert(CONTENT_LENGTH, length);
         map.insert(CONNECTION, HeaderValue::from_static("close"));
-        Ok(self.pool.send_alone(request).await?.status())
+        let response = self.pool.send_alone(request).await?;
+        let status = response.status();
+        let said =
+            if status.is_success() { beside_status(response.into_body(), self.inbox.budget()).await } else { None };
+        Ok((status, said.unwrap_or_default()))
     }
 
     /// Ends all that is under way, and tells whoever waits for it why; what comes later is a new beginning.

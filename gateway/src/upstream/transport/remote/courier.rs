@@ -19,10 +19,10 @@ impl Courier {
         Ok(Self(client))
     }
 
-    /// Posts a body of this type: the status of the answer, whose own body is not read; else why there is none.
-    pub async fn post(&self, body: Bytes, kind: &'static str) -> Result<u16, String> {
+    /// Posts a body of this type: the status and the body of the answer, as far as that is small and soon there; else why there is none.
+    pub async fn post(&self, body: Bytes, kind: &'static str) -> Result<(u16, Bytes), String> {
         match self.0.deliver_alone(body, kind).await {
-            Ok(status) => Ok(status.as_u16()),
+            Ok((status, answer)) => Ok((status.as_u16(), answer)),
             Err(lost) => Err(lost.text().full().into_owned()),
         }
     }
