@@ -22,6 +22,8 @@ pub mod catalog;
 pub mod clients;
 // Which configuration is in force, and since when.
 pub mod configuration;
+// Messages from and to clients and upstreams.
+pub mod messages;
 
 const REQUESTS: &str = "trunkline_requests_total";
 const DURATION: &str = "trunkline_request_duration_seconds";
@@ -133,6 +135,7 @@ pub fn describe() {
     catalog::describe();
     clients::describe();
     configuration::describe();
+    messages::describe();
     begin();
 }
 

@@ -6,7 +6,8 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Act, Rule, Script};
-use trunkline_tests::upstream::Upstream;
+use trunkline_tests::tape::Tape;
+use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 
@@ -152,4 +153,73 @@ async fn breakers_tokens_notices_and_connections_in_use_are_measured() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?} in\n{page}");
+}
+
+/// The messages of a leg of the gateway: from clients or upstreams, and to them.
+async fn messages(gateway: &Gateway, leg: &str) -> [u64; 2] {
+    let page = page(gateway).await;
+    ["in", "out"].map(|direction| {
+        let series = format!("trunkline_messages_total{{leg=\"{leg}\",direction=\"{direction}\"}}");
+        value(&page, &series).unwrap_or_else(|| panic!("there is no {series} in\n{page}")) as u64
+    })
+}
+
+/// So many messages, and a few: an upstream may be asked for its lists, or whether it is there.
+fn about(calls: u64, counted: [[u64; 2]; 2]) -> bool {
+    counted[0].iter().zip(counted[1]).all(|(before, after)| (calls..calls + 15).contains(&(after - before)))
+}
+
+#[tokio::test]
+async fn messages_are_counted_on_both_legs_over_every_transport_and_those_of_an_array_one_by_one() {
+    const CALLS: u64 = 20;
+    let ways = [Way::Stdio, Way::Http, Way::Sse, Way::WebSocket];
+    let (mut upstreams, mut config) = (Vec::new(), Config::new());
+    for (at, way) in ways.into_iter().enumerate() {
+        let upstream = Upstream::start(way, Script::new(&format!("up{at}"), LEGACY)).await;
+        config = config.upstream(&upstream);
+        upstreams.push(upstream);
+    }
+    let gateway = Gateway::serve(&config).await;
+    let all = |tools: &[String]| (0..4).all(|at| tools.contains(&format!("up{at}__echo")));
+    let first = Client::connect(&gateway.reach(), LEGACY).await;
+    first.tools_until("all are listed", all).await;
+    let clients = [
+        first,
+        Client::connect(&gateway.reach(), Revision::MODERN).await,
+        Client::connect(&gateway.reach_by(Way::Sse), LEGACY).await,
+        Client::connect(&gateway.reach_by(Way::WebSocket), LEGACY).await,
+    ];
+    for (at, client) in clients.iter().enumerate() {
+        let before = [messages(&gateway, "client").await, messages(&gateway, "upstream").await];
+        for _ in 0..CALLS {
+            client.call(&format!("up{at}__echo"), "{}").await.text();
+        }
+        let after = [messages(&gateway, "client").await, messages(&gateway, "upstream").await];
+        for leg in [0, 1] {
+            let counted = [before[leg], after[leg]];
+            assert!(about(CALLS, counted), "{:?} of {}: {counted:?}", ways[at], ["client", "upstream"][leg]);
+        }
+    }
+    // An array and its answer.
+    let guest = Client::connect(&gateway.reach(), Revision::R2025_03_26).await;
+    let before = messages(&gateway, "client").await;
+    let ping = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}");
+    let pings = format!("[{}]", (0..CALLS).map(ping).collect::<Vec<_>>().join(","));
+    let answer = guest.http().post(Vec::new(), pings, &Tape::default()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let after = messages(&gateway, "client").await;
+    assert!(about(CALLS, [before, after]), "of an array: {before:?} {after:?}");
+    // What an upstream tells on streams beside the calls: each of its sessions has one.
+    let told = |page: &str| {
+        let series = "trunkline_notifications_total{upstream=\"up1\",method=\"notifications/message\"}";
+        value(page, series).unwrap_or_default() as u64
+    };
+    let before = messages(&gateway, "upstream").await[0];
+    for _ in 0..CALLS {
+        let message = "{\"level\":\"info\",\"data\":\"a word\"}";
+        upstreams[1].order(Order::Notify("notifications/message".into(), message.into())).await;
+    }
+    let page = gateway.look_until("/metrics", "all of it is told", |page| told(page) >= CALLS).await;
+    let after = messages(&gateway, "upstream").await[0];
+    assert!(after - before >= told(&page), "of a stream: {before} {after}, {} told", told(&page));
 }

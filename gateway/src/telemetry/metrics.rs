@@ -120,6 +120,7 @@ impl Metrics {
             .for_each(|kind| sampled::memory(kind.as_str(), budget.used_by(kind), budget.lost_by(kind)));
         budget.limit().into_iter().for_each(sampled::memory_limit);
         sampled::refresh(tasks);
+        metrics::messages::show();
         self.0.registry.render(format)
     }
 }

@@ -15,6 +15,7 @@ use crate::downstream::session::client::Session;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent, UNCOUNTED};
 use crate::memory::{Composed, charged, joined};
+use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::revision::Revision;
@@ -208,6 +209,9 @@ impl Batch {
             }
             Shape::Array(status) => *status,
         };
+        if matches!(self.shape, Shape::Array(_)) {
+            messages::CLIENT.sent_with_it(self.ended().count() - 1);
+        }
         // All answers once more: the ones that it is made of are counted until it is written.
         let charge = self.budget.charge(Kind::Answer, self.room()).or_else(|spent| {
             self.drop_large(spent);

@@ -10,6 +10,7 @@ use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::{Heads, client_era};
 use crate::downstream::eras::batch;
 use crate::memory::account::Hold;
+use crate::metrics::messages;
 use crate::protocol::frame;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
@@ -86,7 +87,8 @@ fn taken(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, text: Bytes) -> 
         };
     }
     let mut noted = Spots::default();
-    let answered = match aside(text.len(), || Frame::noting(&text, &mut noted)) {
+    let read = aside(text.len(), || Frame::noting(&text, &mut noted));
+    let answered = match read.inspect(|_| messages::CLIENT.received()) {
         Ok(Frame::Request { id, method, params }) => {
             return request(endpoint, who, heads, (id, method, params, &noted));
         }

@@ -4,6 +4,7 @@ use super::stream::{Body, Stream};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::share::Share;
 use crate::downstream::response::{EncodedResponse, status};
+use crate::metrics::messages;
 use crate::protocol::frame;
 use crate::protocol::frame::message::Id;
 use crate::protocol::revision::Revision;
@@ -29,6 +30,7 @@ pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body>
 /// The same, with its headers in an empty map. The connection reads the next request into the map of the last response: one that has
 /// room for it need not grow.
 fn json_in(map: HeaderMap, status: StatusCode, text: Bytes) -> Response<Body> {
+    messages::CLIENT.sent();
     let mut response = Response::new(Body::Full(text));
     *response.status_mut() = status;
     *response.headers_mut() = map;

@@ -13,6 +13,7 @@ use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::Session;
 use crate::downstream::session::table::new_id;
 use crate::metrics;
+use crate::metrics::messages;
 use crate::protocol::frame;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
@@ -119,7 +120,8 @@ impl Connection {
             return self.batch(&text);
         }
         let mut noted = Spots::default();
-        match aside(text.len(), || Frame::noting(&text, &mut noted)) {
+        let read = aside(text.len(), || Frame::noting(&text, &mut noted));
+        match read.inspect(|_| messages::CLIENT.received()) {
             Ok(Frame::Request { id, .. }) if self.is_ending => self.refuse(Some(&id), &ending()),
             Ok(Frame::Request { id, method, params }) => self.request(id, method, (params, &noted)),
             Ok(Frame::Notification { method, params }) => self.notification(method, (params, &noted)),

@@ -1,5 +1,6 @@
 //! The one task that writes to stdout: all that is queued in one write.
 
+use crate::metrics::messages;
 use crate::runtime::Tasks;
 use bytes::Bytes;
 use std::io;
@@ -69,6 +70,7 @@ async fn write<W: AsyncWrite + Unpin>(mut stdout: W, mut queue: mpsc::Receiver<B
     let (mut frames, mut lines) = (Vec::with_capacity(QUEUE), Vec::new());
     while queue.recv_many(&mut frames, QUEUE).await > 0 {
         for frame in frames.drain(..) {
+            messages::CLIENT.sent();
             // A large one is written as it is, and what waits before it first.
             if lines.len() + frame.len() > TOGETHER_BYTES {
                 stdout.write_all(&lines).await?;

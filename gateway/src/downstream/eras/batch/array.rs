@@ -2,6 +2,7 @@
 
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::edge::client_era;
+use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame, Id};
 use crate::protocol::meta::Meta;
@@ -123,7 +124,8 @@ impl Part {
     fn read(text: &Bytes) -> Self {
         let refused = |id, refusal| Self { read: Read::Answered(Element::Refused(id, refusal)), is_modern: false };
         let mut noted = Spots::default();
-        let (id, method, params) = match Frame::noting(text, &mut noted) {
+        let read = Frame::noting(text, &mut noted).inspect(|_| messages::CLIENT.received());
+        let (id, method, params) = match read {
             Ok(Frame::Request { id, method, params }) => (Some(id), method, params),
             Ok(Frame::Notification { method, params }) => (None, method, params),
             Ok(Frame::Response { id, body }) => return Self { read: Read::Response(id, body), is_modern: false },

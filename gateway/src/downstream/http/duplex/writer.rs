@@ -2,6 +2,7 @@
 
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, UNCOUNTED};
+use crate::metrics::messages;
 use crate::protocol::framing::websocket::{Kind as Opcode, write_head};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -117,6 +118,7 @@ impl<W: AsyncWrite + Unpin> Out<'_, W> {
 
     /// Writes a message. A large one is counted until it is written; without memory for it the connection is closed, and this is false.
     async fn text(&mut self, frame: &[u8]) -> io::Result<bool> {
+        messages::CLIENT.sent();
         if frame.len() <= UNCOUNTED {
             self.small(Opcode::Text, frame);
             if self.bytes.len() > UNCOUNTED {

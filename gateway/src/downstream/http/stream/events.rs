@@ -5,6 +5,7 @@ use crate::downstream::response::EncodedResponse;
 use crate::downstream::session::client::Session;
 use crate::memory::Composed;
 use crate::metrics;
+use crate::metrics::messages;
 use crate::protocol::frame;
 use crate::protocol::framing::sse;
 use crate::runtime::FairShare;
@@ -139,6 +140,7 @@ impl Stream {
         self.is_done = fed.is_last;
         self.rest();
         self.stretch.wrote(fed.frame.len());
+        messages::CLIENT.sent();
         let (id, frame) = (fed.id.as_deref(), &fed.frame);
         Composed::of(sse::room(id, frame), |out| sse::encode(id, frame, out)).into()
     }

@@ -6,6 +6,7 @@ use super::response::{Place, refusal, sse};
 use super::send::Received;
 use super::session::HttpSession;
 use crate::health::CauseCode;
+use crate::metrics::messages;
 use crate::protocol::frame::message::{BATCH_MAX, Frame};
 use crate::protocol::framing::Untaken;
 use crate::protocol::framing::sse::SseEvent;
@@ -162,7 +163,10 @@ fn heed(http: &Arc<HttpSession>, event: Result<SseEvent, Untaken>, place: &mut P
     };
     for part in parts {
         match Frame::parse(&part) {
-            Ok(frame) => sse::unrelated(http, frame),
+            Ok(frame) => {
+                messages::UPSTREAM.received();
+                sse::unrelated(http, frame);
+            }
             Err(fault) => http.inbox.violated("not_a_frame", &fault),
         }
     }

@@ -6,11 +6,13 @@ use super::connection::Beside;
 use super::connection::pool::Lane;
 use super::response::body::beside_status;
 use super::response::refusal;
+use super::send::Course;
 use super::session::{HasId, HttpSession};
 use super::status::StatusClass;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
 use crate::memory::budget::Charge;
+use crate::metrics::messages;
 use crate::protocol::frame::Decimal;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
@@ -291,7 +293,12 @@ pub(super) fn withdrawal(id: u64) -> Bytes {
 async fn told(http: &Arc<HttpSession>, frame: &Bytes) -> Result<(), Lost> {
     http.is_there()?;
     let make = || http.post(frame.clone(), None);
-    let received = http.wire.send(Lane::Beside, &mut Some(make()), &make, &|_| ()).await?;
+    let comes = |course| {
+        if course == Course::MayHaveLeft {
+            messages::UPSTREAM.sent();
+        }
+    };
+    let received = http.wire.send(Lane::Beside, &mut Some(make()), &make, &comes).await?;
     let (response, held) = (received.response, received.held);
     if response.status().is_success() {
         // Whatever a body says here means nothing; a small one is read so that the connection can be used again.

@@ -10,6 +10,7 @@ use super::session::{Drive, HttpSession, OwnHeaders};
 use crate::call::share::SharePermit;
 use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
+use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::runtime::timer::late::within;
@@ -127,7 +128,13 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
     // While nothing is agreed on its headers cannot be made from its frame.
     let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
     let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, (own, traced)));
-    let received = http.wire.send(lane, first, &again, &|course| slot.enqueued_at(start_at(course))).await?;
+    let comes = |course| {
+        if course == Course::MayHaveLeft {
+            messages::UPSTREAM.sent();
+        }
+        slot.enqueued_at(start_at(course));
+    };
+    let received = http.wire.send(lane, first, &again, &comes).await?;
     if asked.is_meeting {
         http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
     }

@@ -4,6 +4,7 @@ use super::queue_shares::{QueueFull, QueueShares};
 use crate::call::share::Share;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
+use crate::metrics::messages;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
@@ -93,6 +94,7 @@ impl Outbox {
     pub(crate) fn put(&mut self, share: Option<Share>, write: impl FnOnce(&mut Vec<u8>)) -> u64 {
         let (start, from, before) = (self.end, self.queue.bytes.len(), self.len());
         write(&mut self.queue.bytes);
+        messages::UPSTREAM.sent();
         self.queue.bytes.push(b'\n');
         let len = self.queue.bytes.len() - from;
         self.shares.add(share.as_ref(), start, len, before);

@@ -8,6 +8,7 @@ use crate::call::LogLevel;
 use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
+use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{BATCH_MAX, Body, Frame, FrameFault, Id};
 use crate::protocol::framing::Untaken;
@@ -203,6 +204,7 @@ impl<'a> Sorter<'a> {
                     self.pipe.noise.is_over();
                 }
                 self.good += 1;
+                messages::UPSTREAM.received();
                 let is_ours = matches!(frame, Frame::Request { method: Method::Initialize | Method::Discover, .. });
                 match self.good == 1 && is_ours {
                     // An answer to it would come back, too, and be taken for its own.

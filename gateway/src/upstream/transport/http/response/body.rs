@@ -4,6 +4,7 @@ use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
+use crate::metrics::messages;
 use crate::protocol::frame::message::{BATCH_MAX, Body, Frame, FrameFault};
 use crate::runtime::aside;
 use crate::runtime::poll::hold_wakes;
@@ -105,7 +106,8 @@ pub(crate) fn dropped(why: Spent) -> Lost {
 /// and what is none is told.
 pub(crate) fn one(text: &Bytes, id: u64, beside: &dyn Fn(Frame), odd: &dyn Fn(&FrameFault)) -> Option<Body> {
     let (mut answer, mut nameless) = (None, None);
-    let mut take = |part: &Bytes| match aside(part.len(), || Frame::parse(part)) {
+    let read = |part: &Bytes| aside(part.len(), || Frame::parse(part)).inspect(|_| messages::UPSTREAM.received());
+    let mut take = |part: &Bytes| match read(part) {
         Ok(Frame::Response { id: seen, body }) => match seen.as_ref().map(|seen| seen.number()) {
             Some(Some(number)) if number == id && answer.is_none() => answer = Some(body),
             // Who could not read the request cannot name it.

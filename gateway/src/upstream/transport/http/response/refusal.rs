@@ -3,6 +3,7 @@
 use super::body::beside_status;
 use super::retry_after;
 use crate::health::Cause;
+use crate::metrics::messages;
 use crate::protocol::frame::message::{Body, Frame};
 use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError};
 use crate::secrets::printable;
@@ -78,6 +79,7 @@ fn wanted_pause(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
 fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, in_session: Option<Option<u64>>) -> Refused {
     let (error, of) = match Frame::parse(body) {
         Ok(Frame::Response { body: Body::Error(raw), id }) => {
+            messages::UPSTREAM.received();
             (Some(RpcError::from_raw(raw)), id.and_then(|id| id.number()))
         }
         _ => (None, None),

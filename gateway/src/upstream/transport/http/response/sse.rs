@@ -9,6 +9,7 @@ use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
+use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame, FrameFault};
 use crate::protocol::framing::Untaken;
@@ -356,7 +357,9 @@ async fn chunked(http: Arc<HttpSession>, (mut body, mut decoder): (Incoming, Eve
         while let Some(event) = decoder.next_event() {
             let Some(event) = event.ok().filter(is_message) else { continue };
             stretch.message(event.data.len()).await;
-            let Ok(Frame::Notification { method, params }) = Frame::parse(&event.data) else { continue };
+            let Ok(frame) = Frame::parse(&event.data) else { continue };
+            messages::UPSTREAM.received();
+            let Frame::Notification { method, params } = frame else { continue };
             if chunk::is_chunk(&method) {
                 let part = chunk::part_of(&params).filter(|(of, _)| **of == *id);
                 is_here |= part.is_some();
