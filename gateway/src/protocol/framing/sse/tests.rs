@@ -19,6 +19,15 @@ fn decode(stream: &[u8]) -> Vec<Result<SseEvent, Untaken>> {
         }
         assert_eq!(seen, expected, "split every {step} bytes: {}", String::from_utf8_lossy(stream));
     }
+    for at in 0..=stream.len() {
+        let mut halves = Decoder::new(32, Vec::new());
+        let mut seen = Vec::new();
+        for half in [&stream[..at], &stream[at..]] {
+            halves.push(half);
+            seen.extend(all(&mut halves));
+        }
+        assert_eq!(seen, expected, "split at {at}: {}", String::from_utf8_lossy(stream));
+    }
     expected
 }
 
@@ -29,7 +38,7 @@ fn data(text: &'static str) -> Result<SseEvent, Untaken> {
 #[test]
 fn vectors() {
     type Case = (&'static [u8], Vec<Result<SseEvent, Untaken>>);
-    let table: [Case; 14] = [
+    let table: [Case; 22] = [
         (b"data: a\n\n", vec![data("a")]),
         (b"data:a\r\n\r\n", vec![data("a")]),
         (b"data:  a\r\r", vec![data(" a")]),
@@ -50,6 +59,16 @@ fn vectors() {
             vec![Ok(SseEvent { name: "e".into(), id: Some("".into()), data: "a".into(), retry: None })],
         ),
         (b"data: a\n\n\n\ndata: b\n\n", vec![data("a"), data("b")]),
+        // One byte order mark is taken off, at the very beginning. Elsewhere it is a part of the name of a field that nobody knows.
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n", vec![data("b")]),
+        (b"data: a\n\xef\xbb\xbfdata: x\n\n", vec![data("a")]),
+        (b"\xef\xbbdata: x\n\n", vec![]),
+        (b"data: \xef\xbb\xbfa\n\n", vec![data("\u{feff}a")]),
+        // A NUL is a character of data, and one of the name of a field.
+        (b"data: a\0b\n\0data: x\ndata\0: y\n\n", vec![data("a\0b")]),
+        (b"Data: x\n data: x\ndata : x\ndata:a:b\n\n", vec![data("a:b")]),
+        (b"event: x\nevent:\ndata:\n\nevent: y\n\ndata: z\n\n", vec![data(""), data("z")]),
+        (b"retry: 1\nretry: 2x\nretry:\n\n", vec![Ok(SseEvent { retry: Some(1), ..SseEvent::default() })]),
     ];
     for (stream, expected) in table {
         assert_eq!(decode(stream), expected, "{}", String::from_utf8_lossy(stream));
