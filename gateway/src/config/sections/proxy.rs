@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 
-use crate::upstream::config::Proxy;
+use crate::upstream::config::{Proxy, meant, numbers};
 
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
@@ -100,10 +100,12 @@ fn bare(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.')
 }
 
-/// Whether it is this machine: no proxy leads there.
+/// Whether it is this machine, in any notation that a resolver takes: no proxy leads there.
 fn is_here(host: &str) -> bool {
     let host = bare(host).to_ascii_lowercase();
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    let address = host.parse::<IpAddr>().ok().or_else(|| numbers(&host).map(IpAddr::V4));
+    let is_loopback = || address.is_some_and(|address| meant(address).iter().any(IpAddr::is_loopback));
+    host == "localhost" || host.ends_with(".localhost") || is_loopback()
 }
 
 /// Whether an entry of NO_PROXY names a host: `*`, a name and all below it, an address, a network; with a port that one alone.
@@ -193,9 +195,12 @@ mod tests {
 
     #[test]
     fn this_machine_is_reached_by_no_proxy() {
-        for host in ["localhost", "a.localhost.", "127.0.0.9", "[::1]"] {
+        let spelled = ["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "2130706433", "0x7f.1", "0177.0.0.1", "127.1."];
+        for host in ["localhost", "a.localhost.", "127.0.0.9", "[::1]"].into_iter().chain(spelled) {
             assert!(is_here(host), "{host}");
         }
-        assert!(!is_here("h.example") && !is_here("10.0.0.1"));
+        for host in ["h.example", "10.0.0.1", "[::ffff:10.0.0.1]", "167772161", "127.example"] {
+            assert!(!is_here(host), "{host}");
+        }
     }
 }
