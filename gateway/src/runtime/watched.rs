@@ -34,6 +34,12 @@ pub trait Watch<S> {
         Ok(())
     }
 
+    /// What is written in place of these bytes, where that is something else; it is as long.
+    fn instead(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let _unseen = bytes;
+        None
+    }
+
     /// Something was written, or `is_pending`: nothing is taken now.
     fn wrote(&mut self, is_pending: bool);
 
@@ -125,7 +131,11 @@ fn read<S: AsyncRead + Unpin, W: Watch<S>>(
 impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     #[inline]
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let Self { stream, watch, .. } = &mut *self;
+        let written = match watch.instead(bytes) {
+            Some(other) => Pin::new(stream).poll_write(cx, &other),
+            None => Pin::new(stream).poll_write(cx, bytes),
+        };
         self.watch.wrote(written.is_pending());
         if let Poll::Ready(Ok(count)) = &written {
             self.watch.sent(*count);
@@ -139,7 +149,16 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        let Self { stream, watch, .. } = &mut *self;
+        // What it may be is the last that there is to write.
+        let written = match bytes.last().and_then(|last| watch.instead(last)) {
+            Some(other) => {
+                let before = bytes.iter().rev().skip(1).rev();
+                let all: Vec<_> = before.map(|part| io::IoSlice::new(part)).chain([io::IoSlice::new(&other)]).collect();
+                Pin::new(stream).poll_write_vectored(cx, &all)
+            }
+            None => Pin::new(stream).poll_write_vectored(cx, bytes),
+        };
         self.watch.wrote(written.is_pending());
         if let Poll::Ready(Ok(count)) = &written {
             self.watch.sent(*count);

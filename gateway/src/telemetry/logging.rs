@@ -30,6 +30,8 @@ const FLUSH_WAIT: Duration = Duration::from_millis(250);
 
 /// What checks certificates, and logs on its own.
 const VERIFIER: &str = "rustls_platform_verifier";
+/// What reads HTTP/2, and logs on its own.
+const HTTP2: &str = "h2";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 static RATION: OnceLock<Arc<Ration>> = OnceLock::new();
@@ -168,8 +170,11 @@ fn filter(config: &Log, is_shown: bool) -> EnvFilter {
     // The verifier cries about each bad certificate on its own, not knowing whose it is; the upstream's cause says it all.
     let quiet = format!("{VERIFIER}=off");
     // Who asks for more than the usual is given all of it.
-    let doubled = (is_shown && most <= LevelFilter::INFO).then(|| format!("{}=off", metrics::UPSTREAM_STATE));
-    let directives = [format!("{}={level}", metrics::CHILD_STDERR), quiet].into_iter().chain(doubled);
+    let is_usual = most <= LevelFilter::INFO;
+    let doubled = (is_shown && is_usual).then(|| format!("{}=off", metrics::UPSTREAM_STATE));
+    // It has a line for each connection of a flood, which whoever can connect could fill the log with.
+    let floods = is_usual.then(|| format!("{HTTP2}=off"));
+    let directives = [format!("{}={level}", metrics::CHILD_STDERR), quiet].into_iter().chain(doubled).chain(floods);
     directives.fold(filter, |filter, directive| {
         filter.add_directive(directive.parse().expect("a target and a level make a directive"))
     })
@@ -235,6 +240,14 @@ mod tests {
             let filter = filter(&log, false).to_string();
             let directive = format!("{}={expected}", crate::metrics::CHILD_STDERR);
             assert!(filter.split(',').any(|part| part == directive), "{general} {children:?}: {filter}");
+        }
+    }
+
+    #[test]
+    fn what_reads_http2_has_no_lines_of_its_own_unless_more_than_the_usual_is_asked_for() {
+        for (general, is_off) in [("info", true), ("warn,h2=info", true), ("debug", false), ("info,h2=debug", false)] {
+            let filter = filter(&Log { level: general.to_owned(), ..Log::default() }, false).to_string();
+            assert_eq!(filter.split(',').any(|part| part == "h2=off"), is_off, "{general}: {filter}");
         }
     }
 

@@ -65,7 +65,8 @@ pub(super) async fn serve<I, S, R>(
     arrival.timers().of_many_tasks();
     let watch = ConnectionWatch::new(patience.head, arrival.clone(), budget.clone(), patience.leaving.clone(), face);
     let (watch, credit) = (Arc::new(watch), Arc::<Credit>::default());
-    let streams = Streams::new(watch.clone(), arrival.clone(), credit.clone(), (budget, refusals.clone()));
+    let (streams, floods) =
+        (Streams::new(watch.clone(), arrival.clone(), credit.clone(), (budget, refusals.clone())), refusals.clone());
     let service = hyper::service::service_fn({
         let streams = streams.clone();
         move |request| Answered {
@@ -79,7 +80,7 @@ pub(super) async fn serve<I, S, R>(
     let is_stalled = loop {
         tokio::select! {
             biased;
-            _ended = &mut connection => return,
+            ended = &mut connection => return told(ended, &floods),
             () = streams.parted() => connection.as_mut().graceful_shutdown(),
             () = watch.stalled() => break true,
             () = arrival.closed() => break true,
@@ -92,7 +93,7 @@ pub(super) async fn serve<I, S, R>(
     connection.as_mut().graceful_shutdown();
     if !is_stalled {
         tokio::select! {
-            _ended = &mut connection => return,
+            ended = &mut connection => return told(ended, &floods),
             () = watch.stalled() => {}
             () = arrival.closed() => {}
             () = streams.cut_unread() => {}
@@ -101,8 +102,17 @@ pub(super) async fn serve<I, S, R>(
         }
     }
     tokio::select! {
-        _ended = connection => {}
+        ended = connection => told(ended, &floods),
         () = passes(LAST_WORDS) => {}
+    }
+}
+
+/// Counts a connection that the library has ended since its client withdraws or breaks too many requests. It tells the client alone.
+fn told(ended: hyper::Result<()>, floods: &Refusals) {
+    let error = ended.err();
+    let error = error.as_ref().and_then(|error| error.source()?.downcast_ref::<h2::Error>());
+    if error.is_some_and(|error| error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM)) {
+        floods.turn_away("frames", &"a client of HTTP/2 withdraws or breaks too many requests");
     }
 }
 

@@ -14,7 +14,8 @@ use futures_util::FutureExt;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,6 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 // Frames as they come, well or not: floods, bombs, heads without end.
 mod floods;
+// An answer that its client does not read.
+mod unread;
 
 /// A connection that is served, at the client's end.
 struct Bench {
@@ -41,9 +44,14 @@ struct Bench {
     open: Arc<AtomicUsize>,
     /// What lets the requests for `/wait` go on.
     gate: Arc<Semaphore>,
+    /// How many bytes were taken of the answers to `/endless`.
+    taken: Arc<AtomicUsize>,
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<BoxBody<Bytes, Infallible>>, Infallible>> + Send>>;
+
+/// The most bytes on their way in a duplex stream.
+const ON_THE_WAY: usize = 1 << 16;
 
 /// One request under way.
 struct UnderWay(Arc<AtomicUsize>);
@@ -67,29 +75,32 @@ impl Bench {
             begun: Arc::default(),
             open: Arc::default(),
             gate: Arc::new(Semaphore::new(0)),
+            taken: Arc::default(),
         }
     }
 
     /// A connection of this address.
     fn connect(&self, last: u8) -> DuplexStream {
-        let (peer, stream) = duplex(1 << 16);
+        let (peer, stream) = duplex(ON_THE_WAY);
         let patience =
             Patience::new(Duration::from_secs(10), Duration::from_secs(5), self.leaving.clone(), self.cut.clone());
         let arrival = self.room.enter(std::net::IpAddr::from([192, 0, 2, last])).expect("there is room");
         let place = (arrival, self.budget.count(Kind::Connection, 1), Face::new("http"));
         let (begun, open, gate) = (self.begun.clone(), self.open.clone(), self.gate.clone());
+        let taken = self.taken.clone();
         let service = tower::service_fn(move |request: Request<Incoming>| -> Answer {
             begun.fetch_add(1, Ordering::SeqCst);
             open.fetch_add(1, Ordering::SeqCst);
-            let (under_way, gate) = (UnderWay(open.clone()), gate.clone());
+            let (under_way, gate, taken) = (UnderWay(open.clone()), gate.clone(), taken.clone());
             Box::pin(async move {
                 let _under_way = under_way;
                 let body = match request.uri().path() {
+                    "/endless" => return Ok(Response::new(unread::Endless(taken).boxed())),
                     "/wait" => gate.acquire().await.map_or(0, |permit| (permit.forget(), 2).1),
                     "/large" => 1 << 20,
                     _ => 2,
                 };
-                let mut response = Response::new(Full::new(vec![b'x'; body].into()));
+                let mut response = Response::new(Full::new(vec![b'x'; body].into()).boxed());
                 if request.uri().path() == "/denied" {
                     *response.status_mut() = StatusCode::UNAUTHORIZED;
                 }
