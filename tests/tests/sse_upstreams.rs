@@ -76,6 +76,17 @@ async fn a_stream_that_names_no_address_is_not_waited_for_without_end() {
 }
 
 #[tokio::test]
+async fn an_address_that_takes_no_messages_is_said_to_be_that_of_the_event() {
+    let endpoint = "/message?session=gone";
+    let script = Script::new("frail", LEGACY).with(|script| script.http.endpoint = endpoint.into());
+    let upstream = Upstream::start(Way::Sse, script).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let says = |page: &str| page.contains("the address is that of its `endpoint` event");
+    let page = gateway.look_until("/readyz?verbose", "the address is named", says).await;
+    assert!(page.contains("HTTP 404") && !page.contains("check the path of its `url`"), "{page}");
+}
+
+#[tokio::test]
 async fn a_broken_stream_ends_its_calls_with_an_unknown_outcome_and_is_opened_anew() {
     let cut = Rule::on_tool("tool_error", vec![Act::Run, Act::Cut]).once();
     let stage = stage(Way::Sse, Script::new("frail", LEGACY).rule(cut), "").await;

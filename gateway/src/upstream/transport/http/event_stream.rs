@@ -23,6 +23,9 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 
+/// What to do where no messages are taken.
+const UNTAKEN: &str = "the address is that of its `endpoint` event: if it goes on so, see what a proxy before the server makes of the path";
+
 /// A stream of events that was opened with a GET.
 pub(crate) struct EventStream {
     http: Arc<HttpSession>,
@@ -84,7 +87,7 @@ impl HttpSession {
         let refused = refusal::read(response, self, None).await.why;
         match refused.class() {
             // The address is that of one session.
-            StatusClass::NotThere => Err(Lost::Session(refused.text)),
+            StatusClass::NotThere => Err(Lost::Session(refused.text.advise_instead(UNTAKEN))),
             _ => Err(Lost::Status(refused)),
         }
     }

@@ -132,6 +132,7 @@ fn advice(status: u16) -> &'static str {
         404 | 410 => "check the path of its `url`",
         405 => "check the path of its `url`: it accepts no POST there, and has no stream of HTTP+SSE there either",
         407 => "a proxy on the way requires credentials",
+        426 => "where that is a WebSocket, begin `url` with ws:// or wss://, and have a proxy before it pass `Upgrade`",
         _ => "",
     }
 }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_status_that_the_configuration_can_mend_says_how() {
         for (status, word) in
-            [(302, "`url`"), (401, "`headers`"), (403, "`headers`"), (404, "`url`"), (405, "HTTP+SSE")]
+            [(302, "`url`"), (401, "`headers`"), (403, "`headers`"), (404, "`url`"), (405, "HTTP+SSE"), (426, "ws://")]
         {
             assert!(advice(status).contains(word), "{status}");
         }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::epoch::ConnectionEpoch;
-use super::flow::{Flow, HEAD_BYTES_MAX, Unread};
+use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken};
 use super::secured::{HTTP2, Secured};
 use super::shared::Shared;
 use crate::health::{Cause, CauseCode};
@@ -157,13 +157,12 @@ impl Connector {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let broken = |error: hyper::Error| Cause::new(CauseCode::ConnectionLost, error.to_string());
         let lost = |error: hyper::Error| match error.is_parse_too_large() {
             true => too_large(),
-            false => Lost::Unknown(broken(error)),
+            false => Lost::Unknown(broken(&error)),
         };
         let opened = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream)).await;
-        let (mut requests, connection) = opened.map_err(|error| Lost::Unsent(broken(error)))?;
+        let (mut requests, connection) = opened.map_err(|error| Lost::Unsent(broken(&error)))?;
         self.tasks.spawn(async move {
             tokio::select! {
                 ended = connection.with_upgrades() => if let Err(error) = ended { tracing::debug!(%error, "connection closed") },
@@ -185,7 +184,7 @@ impl Connector {
             .writev(false)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| Cause::new(CauseCode::ConnectionLost, error.to_string()))?;
+            .map_err(|error| broken(&error))?;
         let (watched, unread) = (flow.clone(), self.unread.clone());
         let (epoch, over) = epoch;
         self.tasks.spawn(repoll_on_self_wake(async move {

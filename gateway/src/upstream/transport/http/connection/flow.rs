@@ -169,15 +169,49 @@ impl Drop for Shown {
     }
 }
 
-/// An error with what caused it.
-pub(crate) fn causes(error: &dyn Error) -> String {
+/// An error with what caused it; in words of our own where those of the libraries tell a person nothing.
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut next = error.source();
+    let mut next = Some(error);
     while let Some(cause) = next {
-        text = format!("{text}: {cause}");
+        if let Some(own) = in_words(cause) {
+            return own;
+        }
         next = cause.source();
+        next.iter().for_each(|cause| text = format!("{text}: {cause}"));
     }
     text
+}
+
+fn in_words(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        return match () {
+            () if error.is_parse() => Some(format!("what it sends is no HTTP ({error})")),
+            () if error.is_incomplete_message() => {
+                Some("it closed the connection before its answer was whole".to_owned())
+            }
+            () => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        let is_end = error.kind() == io::ErrorKind::UnexpectedEof;
+        return is_end.then(|| "it closed the connection".to_owned());
+    }
+    let error = error.downcast_ref::<h2::Error>().filter(|error| error.is_reset() && error.is_remote())?;
+    Some(format!("it reset the request (HTTP/2: {:?})", error.reason()?))
+}
+
+/// An error that has ended a connection, and what to do about it.
+pub(super) fn broken(error: &hyper::Error) -> Cause {
+    let cause = Cause::new(CauseCode::ConnectionLost, format!("the connection broke: {}", causes(error)));
+    let reason = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>()).and_then(h2::Error::reason);
+    match reason {
+        Some(h2::Reason::HTTP_1_1_REQUIRED) => cause.advise("set `http2 = false` in its `tls`"),
+        _ if error.is_parse() => {
+            cause.advise("check `url`: where the server has a certificate it begins with https:// or wss://")
+        }
+        _ => cause,
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +219,38 @@ mod tests {
     use super::*;
     use crate::protocol::revision::Revision;
     use crate::upstream::tests::rig::{Rig, config};
+    use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
+
+    /// Why a request over HTTP/1.1 broke that was answered so.
+    async fn broken_by(answer: &'static [u8]) -> String {
+        let (near, mut far) = tokio::io::duplex(1 << 14);
+        let (mut requests, connection) =
+            hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(near)).await.unwrap();
+        let request = http::Request::get("/").body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+        let answers = async {
+            far.write_all(answer).await.unwrap();
+            drop(far);
+        };
+        let (sent, _connection, ()) = tokio::join!(requests.send_request(request), connection, answers);
+        broken(&sent.unwrap_err()).full().into_owned()
+    }
+
+    #[tokio::test]
+    async fn what_broke_a_connection_is_said_with_what_to_do() {
+        let said = broken_by(b"SSH-2.0-OpenSSH_9.6\r\n").await;
+        assert!(
+            said.starts_with("the connection broke: what it sends is no HTTP (") && said.contains("`url`"),
+            "{said}"
+        );
+        let tls = "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest";
+        let ended = io::Error::new(io::ErrorKind::UnexpectedEof, tls);
+        assert_eq!(causes(&ended), "it closed the connection");
+        let reset = io::Error::new(io::ErrorKind::ConnectionReset, "reset by peer");
+        assert_eq!(causes(&reset), "reset by peer");
+        let early = broken_by(b"HTTP/1.1 200 OK\r\ncontent-le").await;
+        assert_eq!(early, "the connection broke: it closed the connection before its answer was whole");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {

@@ -1,8 +1,8 @@
 //! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
 
 use super::connect::{Connector, Sender, check_head, too_large};
-use super::flow::HEAD_BYTES_MAX;
 pub(crate) use super::flow::causes;
+use super::flow::{HEAD_BYTES_MAX, broken};
 use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
 use super::shared::Exchange;
@@ -141,8 +141,7 @@ impl Pool {
                 Some(_) => return Err(closed_at_once()),
                 None if error.error().is_parse_too_large() => return Err(too_large()),
                 None => {
-                    let said = format!("the connection broke: {}", causes(error.error()));
-                    return Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said)));
+                    return Err(Lost::Unknown(broken(error.error())));
                 }
             }
         }

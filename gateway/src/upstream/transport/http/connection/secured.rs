@@ -110,7 +110,10 @@ fn in_words(error: &std::io::Error) -> (String, &'static str) {
     let fault = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(fault)) => fault,
         Some(rustls::Error::InvalidMessage(_)) => {
-            return ("the server does not speak TLS".to_owned(), "for plain HTTP, begin `url` with http://");
+            return (
+                "the server does not speak TLS".to_owned(),
+                "where it is not to, begin `url` with http:// or ws://",
+            );
         }
         Some(rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,

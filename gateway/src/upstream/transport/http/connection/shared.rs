@@ -1,6 +1,6 @@
 //! Connections that bear many exchanges at once: HTTP/2, where the upstream has chosen it in the TLS handshake.
 
-use super::flow::{Flow, HEAD_BYTES_MAX, Unread, causes};
+use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken};
 use super::idle::{AGE_MAX, IDLE_TIME};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -78,8 +78,8 @@ impl Shared {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let broken = |why: String| Cause::new(CauseCode::ConnectionLost, why);
-        let authority = authority.parse().map_err(|_| broken("the URL has no host".to_owned()))?;
+        let nowhere = || Cause::new(CauseCode::ConnectionLost, "the URL has no host");
+        let authority = authority.parse().map_err(|_| nowhere())?;
         let executor = Executor { tasks: tasks.clone(), over: over.clone() };
         let credit = Arc::<Credit>::default();
         let followed = Followed { frames: Frames::of_server(), credit: credit.clone() };
@@ -93,7 +93,7 @@ impl Shared {
             .max_send_buf_size(UNSENT_MAX)
             .handshake(TokioIo::new(Watched::new(stream, followed)))
             .await
-            .map_err(|error| broken(error.to_string()))?;
+            .map_err(|error| broken(&error))?;
         let most = Arc::new(AtomicUsize::new(EXCHANGES_MAX));
         let wanted = most.clone();
         // Not one that is polled again at once when it wakes itself: whoever takes a piece of a body may hold such wakes back.
@@ -158,7 +158,6 @@ impl Exchange {
                 None => error.into_error(),
             },
         };
-        let said = || causes(&error);
         match verdict(&error) {
             Verdict::Refused => {
                 // It is there, and goes on: it has too much to do.
@@ -176,8 +175,7 @@ impl Exchange {
                 if verdict == Verdict::Overloaded {
                     self.was_too_much();
                 }
-                let said = format!("the connection broke: {}", said());
-                Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said)))
+                Err(Lost::Unknown(broken(&error)))
             }
         }
     }

@@ -145,6 +145,25 @@ async fn of_what_was_under_way_when_a_connection_broke_nobody_knows_whether_it_r
 }
 
 #[tokio::test(start_paused = true)]
+async fn why_an_exchange_broke_is_said_in_words_that_help() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    let (shared, mut server) = connected(&tasks, &over).await;
+    for (reason, says) in [
+        (Reason::INTERNAL_ERROR, "the connection broke: it reset the request (HTTP/2: INTERNAL_ERROR)"),
+        (Reason::HTTP_1_1_REQUIRED, "(HTTP/2: HTTP_1_1_REQUIRED); set `http2 = false` in its `tls`"),
+    ] {
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            next(&mut server).await.1.send_reset(reason);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        let (answered, ()) = tokio::join!(one, serves);
+        let said = answered.unwrap_err().text().full().into_owned();
+        assert!(said.ends_with(says), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_upstream_that_says_nothing_any_more_is_pinged_and_given_up() {
     let (tasks, over) = (Tasks::new(), CancellationToken::new());
     let (shared, mut server) = connected(&tasks, &over).await;
