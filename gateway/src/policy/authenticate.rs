@@ -2,6 +2,8 @@
 
 // Why a request is not let in, and what its client is told.
 mod refusal;
+// The token that was shown last on a connection, and what it was good for.
+mod last_token;
 
 use super::config::{Auth, Token};
 use super::oauth::{Issuers, Judging, Look, Refused};
@@ -14,11 +16,12 @@ use ::metrics::Counter;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header};
+use last_token::LastToken;
 use refusal::Why;
 use sha2::{Digest, Sha256};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -42,6 +45,8 @@ struct Door {
     issuers: Option<Issuers>,
     takes_issuers: AtomicBool,
     accepted: Counter,
+    /// How many there were before the one in force.
+    configurations: AtomicU64,
     /// Grows with each configuration.
     changes: watch::Sender<()>,
     /// Which refusals were logged last.
@@ -82,6 +87,7 @@ impl AuthenticateLayer {
             issuers,
             takes_issuers: AtomicBool::new(!auth.issuers.is_empty()),
             accepted: edges::auth("accepted"),
+            configurations: AtomicU64::new(0),
             changes: watch::Sender::new(()),
             complaints: Complaints::default(),
         }))
@@ -135,6 +141,8 @@ impl AuthenticateLayer {
         self.0.open.set(!auth.asks_token());
         self.0.takes_issuers.store(!auth.issuers.is_empty(), Ordering::SeqCst);
         self.0.known.store(now);
+        // Last: what is judged by what was known before is not taken for judged by this.
+        self.0.configurations.fetch_add(1, Ordering::SeqCst);
         self.0.changes.send_replace(());
         (gone, changed)
     }
@@ -165,7 +173,14 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
     type Service = Authenticate<S>;
 
     fn layer(&self, inner: S) -> Authenticate<S> {
-        Authenticate { inner, door: self.0.clone(), peer: None, user: None, is_other: false }
+        Authenticate {
+            inner,
+            door: self.0.clone(),
+            last: LastToken::default(),
+            peer: None,
+            user: None,
+            is_other: false,
+        }
     }
 }
 
@@ -174,6 +189,7 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
 pub struct Authenticate<S> {
     inner: S,
     door: Arc<Door>,
+    last: LastToken,
     /// The other end of the connection, for the log.
     peer: Option<Peer>,
     /// Who calls where no token is asked for, if the system says so.
@@ -192,7 +208,7 @@ impl<S> Authenticate<S> {
                 (Some(Principal::of_user(number)), number != 0 && number != rustix::process::geteuid().as_raw())
             }
         };
-        Self { peer: Some(peer), user, is_other, ..self }
+        Self { last: LastToken::default(), peer: Some(peer), user, is_other, ..self }
     }
 }
 
@@ -214,7 +230,8 @@ impl Door {
     }
 
     /// The token that a request bears, and whose it is.
-    fn judge(&self, headers: &HeaderMap) -> Verdict {
+    fn judge(&self, headers: &HeaderMap, last: &LastToken) -> Verdict {
+        let configurations = self.configurations.load(Ordering::SeqCst);
         let (known, issuers) = (self.known.load(), self.issuers());
         if known.is_empty() && issuers.is_none() {
             return Verdict::Open;
@@ -226,6 +243,13 @@ impl Door {
             _ => None,
         };
         let Some(token) = token else { return Verdict::Bad(Why::Missing) };
+        if let Some(credential) = last.again(token, configurations) {
+            return Verdict::Good(credential);
+        }
+        let good = |credential: Credential, until| {
+            last.keep(token, configurations, &credential, until);
+            Verdict::Good(credential)
+        };
         let digest: [u8; 32] = Sha256::digest(token).into();
         // Every token is compared, and to its end: how long it takes says nothing.
         let mut found = None;
@@ -238,10 +262,10 @@ impl Door {
             (Some(known), _) if known.expires.is_some() && known.is_over(SystemTime::now()) => {
                 Verdict::Bad(Why::Expired)
             }
-            (Some(known), _) => Verdict::Good(known.credential.clone()),
+            (Some(known), _) => good(known.credential.clone(), known.expires),
             (None, None) => Verdict::Bad(Why::Unknown),
             (None, Some(issuers)) => match issuers.look(token, digest) {
-                Look::Good(credential) => Verdict::Good(credential),
+                Look::Good(credential, until) => good(credential, until),
                 Look::Bad(why) => Verdict::Bad(Why::Refused(why)),
                 Look::Judging(judging) => Verdict::Judging(judging),
             },
@@ -278,7 +302,7 @@ where
         if let Some(document) = self.door.issuers().and_then(|issuers| issuers.metadata(request.uri().path())) {
             return Authenticated::Refused(Some(refusal::json(document.into()).map(R::from)));
         }
-        let verdict = match self.door.judge(request.headers()) {
+        let verdict = match self.door.judge(request.headers(), &self.last) {
             // Let in while a token was asked for, and still there now that none is.
             Verdict::Open if self.is_other => Verdict::Bad(Why::Missing),
             verdict => verdict,

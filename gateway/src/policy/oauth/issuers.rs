@@ -53,7 +53,8 @@ struct Now {
 
 /// What is known of a token at once.
 pub(crate) enum Look {
-    Good(Credential),
+    /// With when it is to be looked at anew.
+    Good(Credential, Option<SystemTime>),
     Bad(Refused),
     /// It is waited for.
     Judging(Judging),
@@ -136,8 +137,8 @@ impl Issuers {
 
     /// Looks what a token is worth.
     pub(crate) fn look(&self, token: &[u8], digest: [u8; 32]) -> Look {
-        if let Some(known) = self.0.known(digest) {
-            return Look::Good(known);
+        if let Some((known, fresh)) = self.0.known(digest) {
+            return Look::Good(known, fresh);
         }
         let token = match std::str::from_utf8(token) {
             Ok(token) if token.len() <= TOKEN_MAX => token,
@@ -160,7 +161,7 @@ impl Issuers {
         };
         if let Some(judged) = known.judge(token, &said, &now.resource.url) {
             return match inner.taken(known, judged, (digest, None)) {
-                Ok(credential) => Look::Good(credential),
+                Ok(credential) => Look::Good(credential, None),
                 Err(why) => Look::Bad(why),
             };
         }
@@ -170,10 +171,10 @@ impl Issuers {
 }
 
 impl Inner {
-    fn known(&self, digest: [u8; 32]) -> Option<Credential> {
+    fn known(&self, digest: [u8; 32]) -> Option<(Credential, Option<SystemTime>)> {
         let found = self.verdicts.get(&digest)?;
         let is_fresh = found.fresh.is_none_or(|until| until > SystemTime::now());
-        (is_fresh && !found.credential.revocation.is_revoked()).then(|| found.credential.clone())
+        (is_fresh && !found.credential.revocation.is_revoked()).then(|| (found.credential.clone(), found.fresh))
     }
 
     /// Judges a token whose key is not known yet.
@@ -222,7 +223,7 @@ impl Inner {
                     let _gone = told.changed().await;
                     let refused = told.borrow().clone();
                     match (self.known(digest), refused) {
-                        (Some(credential), _) => return Ok(credential),
+                        (Some((credential, _)), _) => return Ok(credential),
                         (None, Some(why)) => return Err(why),
                         // Whoever asked has left.
                         (None, None) => continue,

@@ -39,7 +39,8 @@ pub(crate) async fn measure(folder: &Path) -> Result<()> {
     for worker in 0..CALLS {
         let dialect = if worker % 2 == 0 { Dialect::Modern } else { Dialect::Legacy };
         let tool = "u0__echo".to_owned();
-        let target = Target { address: address.clone(), path: "/mcp".to_owned(), tool, dialect, way: Way::Http };
+        let target =
+            Target { address: address.clone(), path: "/mcp".to_owned(), tool, dialect, way: Way::Http, token: None };
         connections.push(Connection::open(&target, worker).await?);
     }
     let begun = Instant::now();

@@ -26,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) dialect: Dialect,
     /// How it is reached.
     pub(crate) way: Way,
+    /// The access token that requests over HTTP bear.
+    pub(crate) token: Option<String>,
 }
 
 /// What a run measured.
@@ -97,8 +99,9 @@ impl Connection {
     /// The same, on what all workers share where they do.
     async fn on(target: &Target, worker: usize, shared: Option<wire::Shared>) -> Result<Self> {
         let (wire, path) = Wire::open(&target.way, &target.address, &target.path, shared).await?;
+        let token = target.token.as_ref().map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n",
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n{token}",
             target.address
         );
         let mut connection =

@@ -156,7 +156,7 @@ fn median(lines: &[Line], of: impl Fn(&Line) -> f64) -> f64 {
 }
 
 fn target(address: &str, tool: &str, dialect: Dialect) -> Target {
-    Target { address: address.into(), path: "/mcp".into(), tool: tool.into(), dialect, way: Way::Http }
+    Target { address: address.into(), path: "/mcp".into(), tool: tool.into(), dialect, way: Way::Http, token: None }
 }
 
 async fn over_http(scale: Scale, folder: &Path) -> Result<()> {

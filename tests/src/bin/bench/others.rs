@@ -63,6 +63,7 @@ pub(crate) async fn measure(scale: Scale, folder: &Path) -> Result<()> {
             tool: tool.to_owned(),
             dialect,
             way: way.clone(),
+            token: None,
         };
         let targets: [(&'static str, Target, Option<&Process>); 3] = [
             ("direct", target(&at, "echo", dialect, &direct), None),

@@ -55,7 +55,8 @@ pub(crate) async fn measure(reloads: usize, folder: &Path) -> Result<()> {
         let dialect = if worker % 2 == 0 { Dialect::Modern } else { Dialect::Legacy };
         // Half of them call the upstream that changes.
         let tool = format!("u{}__echo", worker / 2 % 2);
-        let target = Target { address: address.clone(), path: "/mcp".to_owned(), tool, dialect, way: Way::Http };
+        let target =
+            Target { address: address.clone(), path: "/mcp".to_owned(), tool, dialect, way: Way::Http, token: None };
         callers.spawn(call(Connection::open(&target, worker).await?, worker, load.clone()));
     }
     let (mut settled, mut times) = (gateway.resident()?, Vec::new());

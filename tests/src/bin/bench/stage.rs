@@ -136,6 +136,7 @@ pub(crate) fn nginx(upstream: &str, folder: &Path) -> Result<Option<(Process, St
 }
 
 /// One upstream of the gateway, as its configuration names it.
+#[derive(Clone)]
 pub(crate) enum Behind<'a> {
     /// A Streamable HTTP upstream at this address.
     Http(&'a str),

@@ -192,7 +192,7 @@ async fn recovery(rounds: usize, folder: &Path) -> Result<Vec<Duration>> {
         // A gateway of its own each time: crashes in a row are meant to wait longer.
         let (gateway, address) = stage::gateway(&[Behind::Stdio(1)], folder, &[])?;
         let (path, tool) = ("/mcp".into(), "u0__echo".into());
-        let target = Target { address, path, tool, dialect: Dialect::Modern, way: Way::Http };
+        let target = Target { address, path, tool, dialect: Dialect::Modern, way: Way::Http, token: None };
         let mut connection = Connection::open(&target, 0).await?;
         connection.call(0).await?;
         let child = only_child(&gateway)?;

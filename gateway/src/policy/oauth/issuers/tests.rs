@@ -99,7 +99,7 @@ fn start(scripted: &Arc<Scripted>) -> Issuers {
 async fn shown(issuers: &Issuers, token: &str) -> Result<Credential, Refused> {
     let digest = <sha2::Sha256 as sha2::Digest>::digest(token).into();
     match issuers.look(token.as_bytes(), digest) {
-        Look::Good(credential) => Ok(credential),
+        Look::Good(credential, _) => Ok(credential),
         Look::Bad(why) => Err(why),
         Look::Judging(judging) => judging.await,
     }
