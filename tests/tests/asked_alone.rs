@@ -117,6 +117,9 @@ async fn what_is_waited_for_is_said_and_a_start_that_takes_too_long_ends_the_wai
         assert!(said.contains(what), "{what}: {said}");
     }
     assert!(said.lines().last().is_some_and(|line| line.contains("(`startup_timeout`)")), "{said}");
+    let waits: Vec<&str> = said.lines().filter(|line| line.starts_with("waiting for ")).collect();
+    let each: std::collections::HashSet<&str> = waits.iter().copied().collect();
+    assert_eq!(each.len(), waits.len(), "the same is said once: {said}");
 }
 
 #[tokio::test]

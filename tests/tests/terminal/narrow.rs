@@ -58,7 +58,6 @@ fn what_an_import_says_is_read_whole_on_a_narrow_terminal() {
         let why =
             "mcp.json:2 not imported: `${workspaceFolder}` has no value here; write the path of the folder # ~/mcp";
         assert!(said.contains("\n  not imported: ") && joined(&said).contains(why), "{said}");
-        let said: String = said.split('#').next().unwrap_or_default().to_owned();
         let told: String = said.lines().filter(|line| !line.contains(&path)).map(|line| format!("{line}\n")).collect();
         assert_eq!(too_long(&told, columns), [""; 0], "{columns}: {said}");
     }
@@ -73,11 +72,14 @@ fn what_an_import_says_is_read_whole_on_a_narrow_terminal() {
 #[tokio::test]
 async fn what_serve_says_first_ends_at_the_width_and_what_is_pasted_stays_as_it_is() {
     let home = Scratch::new();
-    let _file = home.file("trunkline.toml", "[server]\nlisten = '127.0.0.1:0'\n[admin]\nlisten = '127.0.0.1:0'\n");
+    let ports = "[server]\nlisten = '127.0.0.1:0'\n[admin]\nlisten = '127.0.0.1:0'\n";
+    let left_out = "[upstreams.a]\ncommand = 'sh'\nenv = { KEY = '${NOT_SET_HERE}' }\noptional = true\n";
+    let _file = home.file("trunkline.toml", &format!("{ports}{left_out}"));
     let line = format!("stty cols 60 rows 30; exec {} serve", beside(GATEWAY).display());
     let mut command = tokio::process::Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
-    command.env_remove("XDG_CONFIG_HOME").env("SHELL", "/bin/sh").env("TERM", "xterm").current_dir(home.path());
+    command.env_remove("XDG_CONFIG_HOME").env_remove("TRUNKLINE_CONFIG").env("SHELL", "/bin/sh");
+    command.env("TERM", "xterm").current_dir(home.path());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let (mut child, mut seen) = (command.spawn().expect("it starts"), String::new());
     sees(&mut child, &mut seen, "Codex, Goose, opencode.").await;
@@ -92,6 +94,8 @@ async fn what_serve_says_first_ends_at_the_width_and_what_is_pasted_stays_as_it_
         [""; 0],
         "{said}"
     );
+    assert!(joined(&said).contains("`a` is left out, since it is `optional`"), "{said}");
+    assert!(!said.contains("no upstreams are configured"), "the reason is told: {said}");
     let json = said.split('{').skip(1).collect::<Vec<_>>().join("{");
     assert!(json.contains("\"url\": \"http://127.0.0.1:"), "{said}");
 }

@@ -58,3 +58,15 @@ fn blanked(text: &str, from: usize, to: usize) -> String {
     let part: String = part.unwrap_or_default().bytes().map(blank).collect();
     [before.unwrap_or_default(), &part, behind.unwrap_or_default()].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_in_the_order_of_the_text_whichever_was_found_first() {
+        let mut torn = Torn::new("abc", 2);
+        torn.faults.push((1, 0..1));
+        assert_eq!(torn.sorted(|at| *at).faults, [(1, 0..1), (2, 0..0)]);
+    }
+}

@@ -336,6 +336,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_first_is_the_first_fault_of_a_table_and_not_what_the_parser_finds_behind_it() {
+        let text = "[upstreams.a]\nenv = { A = \"x\"\n[upstreams.b]\n= 3\n";
+        let first = parse(text).unwrap_err();
+        assert_eq!(text[..first.at.start].lines().count(), 2, "the parser takes the heading for a part of the table");
+        let torn = read(text, first);
+        let told = |(fault, _): &(Syntax, _)| text[..fault.at.start].matches('\n').count() + 1;
+        assert_eq!(torn.faults.iter().map(told).collect::<Vec<_>>(), [2, 4]);
+        assert!(torn.faults[0].0.text.contains("unclosed inline table"), "{}", torn.faults[0].0.text);
+    }
+
+    #[test]
     fn a_text_with_many_broken_tables_is_read_a_few_times_and_not_once_for_each_fault() {
         let table = |index: usize| format!("[upstreams.a{index}]\ncommand = npx\n");
         let text: String = (0..16_000).map(table).collect();
