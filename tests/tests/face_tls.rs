@@ -207,6 +207,12 @@ async fn other_files_of_a_certificate_take_effect_at_a_reload_and_unusable_ones_
     files.put("new.pem", &cert);
     until("the new one is shown", || async { (shown().await != first).then_some(()) }).await;
     gateway.look_until(page, "nothing is wrong", |page| !page.contains("certificate ")).await;
+    // Also where nothing is wrong.
+    let second = shown().await;
+    let (cert, key) = files.authority.certify("127.0.0.1", 2997).pem();
+    files.put("new.key", &key);
+    files.put("new.pem", &cert);
+    until("a third is shown", || async { (shown().await != second).then_some(()) }).await;
     gateway.configure(&of("cert.pem", "key.pem"));
     until("the first one is back", || async { (shown().await == first).then_some(()) }).await;
     assert!(!gateway.stderr.all().iter().any(|line| line.contains("take effect at the next start only")));

@@ -1,9 +1,10 @@
 //! What the metrics say of the way to an upstream, of clients, lists and the configuration; and the spans of a call that was sent twice.
 
-use trunkline_tests::client::{Client, http, tool};
+use trunkline_tests::client::{Client, Reach, http, tool};
 use trunkline_tests::collector::{Collector, Span};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
+use trunkline_tests::process::{GATEWAY, Program};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::tape::Tape;
@@ -89,7 +90,7 @@ async fn clients_lists_workers_and_the_configuration_are_measured() {
         ("trunkline_config_hash", 1.0),
         ("trunkline_tokio_workers", 1.0),
         ("trunkline_tokio_global_queue_depth", 0.0),
-        ("trunkline_tokio_busy_seconds_total", 0.0),
+        ("trunkline_tokio_busy_seconds_total", 1e-6),
         ("trunkline_tokio_parks_total", 1.0),
         // Before the first call of it.
         ("trunkline_tool_calls_total{upstream=\"one\",tool=\"one__echo\",outcome=\"ok\"}", 0.0),
@@ -106,6 +107,8 @@ async fn clients_lists_workers_and_the_configuration_are_measured() {
     assert!(http::exchange(&gateway.url, "DELETE", &[("mcp-session-id", &id)], "").await.status < 300);
     let lasted = |page: &str| value(page, "trunkline_session_duration_seconds_count") == Some(1.0);
     gateway.look_until("/metrics", "the session is timed", lasted).await;
+    let program = "trunkline_client_info{client=\"_other\",version_major=\"\",protocol_version=\"2025-11-25\"}";
+    gateway.look_until("/metrics", "nobody has that program", |page| value(page, program) == Some(0.0)).await;
     gateway.configure(&of("[metrics]\nper_tool = true\n[limits]\ncalls = \"9/s\"\n"));
     let hash = |page: &str| value(page, "trunkline_config_hash");
     gateway
@@ -130,8 +133,11 @@ async fn breakers_tokens_notices_and_connections_in_use_are_measured() {
     for _ in 0..3 {
         client.call_once("sick__echo", "{}").await;
     }
+    let in_use = |page: &str| value(page, "trunkline_upstream_connections{upstream=\"lent\",state=\"in_use\"}");
+    let before = in_use(&page(&gateway).await).expect("it is counted");
     let _open = client.start(tool("lent__wait", "{\"gate\":\"never\"}")).await;
     lent.waiting_at("never").await;
+    gateway.look_until("/metrics", "one more is in use", |page| in_use(page) == Some(before + 1.0)).await;
     let message = "{\"level\":\"info\",\"data\":\"a word\"}";
     child.order(Order::Notify("notifications/message".into(), message.into())).await;
     let told = "trunkline_notifications_total{upstream=\"child\",method=\"notifications/message\"}";
@@ -170,12 +176,66 @@ fn about(calls: u64, counted: [[u64; 2]; 2]) -> bool {
 }
 
 #[tokio::test]
+async fn names_that_two_upstreams_have_are_measured_as_conflicts_and_their_tools_as_hidden() {
+    let (one, other) =
+        (Upstream::http(Script::new("one", LEGACY)).await, Upstream::http(Script::new("two", LEGACY)).await);
+    let flat = Config::new().section("[naming]\nstrategy = \"flat\"").upstream(&one).upstream(&other);
+    let gateway = Gateway::serve(&flat).await;
+    let is_hidden = |page: &str| {
+        let [hidden, conflicts] = ["trunkline_tools_hidden{reason=\"contested\"}", "trunkline_name_conflicts"];
+        value(page, hidden) >= Some(1.0) && value(page, conflicts) >= Some(1.0)
+    };
+    gateway.look_until("/metrics", "the second has the names of the first", is_hidden).await;
+}
+
+const CALLS: u64 = 20;
+
+/// The messages to and from an upstream over HTTP that are no calls and answers.
+async fn are_counted_beside_calls(gateway: &Gateway, client: &Client, upstream: &Upstream) {
+    // What an upstream refuses by a status, with a message all the same; and what it is told of calls that are withdrawn.
+    let before = messages(gateway, "upstream").await;
+    for _ in 0..CALLS {
+        assert_eq!(client.call_once("up1__tool_error", "{}").await.code(), -32602);
+    }
+    let after = messages(gateway, "upstream").await;
+    assert!(about(CALLS, [before, after]), "of refusals: {before:?} {after:?}");
+    for at in 0..CALLS {
+        let open = client.start(tool("up1__wait", &format!("{{\"gate\":\"g{at}\"}}"))).await;
+        upstream.waiting_at(&format!("g{at}")).await;
+        open.cancel().await;
+    }
+    let withdrawn = |page: &str| {
+        let series = "trunkline_messages_total{leg=\"upstream\",direction=\"out\"}";
+        value(page, series).is_some_and(|sent| sent as u64 >= after[1] + 2 * CALLS)
+    };
+    gateway.look_until("/metrics", "the calls and their withdrawals are counted", withdrawn).await;
+    // What an upstream tells on streams beside the calls: each of its sessions has one.
+    let told = |page: &str| {
+        let series = "trunkline_notifications_total{upstream=\"up1\",method=\"notifications/message\"}";
+        value(page, series).unwrap_or_default() as u64
+    };
+    let before = messages(gateway, "upstream").await[0];
+    for _ in 0..CALLS {
+        let message = "{\"level\":\"info\",\"data\":\"a word\"}";
+        upstream.order(Order::Notify("notifications/message".into(), message.into())).await;
+    }
+    let page = gateway.look_until("/metrics", "all of it is told", |page| told(page) >= CALLS).await;
+    let after = messages(gateway, "upstream").await[0];
+    assert!(after - before >= told(&page), "of a stream: {before} {after}, {} told", told(&page));
+}
+
+#[tokio::test]
 async fn messages_are_counted_on_both_legs_over_every_transport_and_those_of_an_array_one_by_one() {
-    const CALLS: u64 = 20;
     let ways = [Way::Stdio, Way::Http, Way::Sse, Way::WebSocket];
     let (mut upstreams, mut config) = (Vec::new(), Config::new());
     for (at, way) in ways.into_iter().enumerate() {
-        let upstream = Upstream::start(way, Script::new(&format!("up{at}"), LEGACY)).await;
+        let refused = Act::status(
+            400,
+            "application/json",
+            "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":-32602,\"message\":\"no\"}}",
+        );
+        let script = Script::new(&format!("up{at}"), LEGACY).rule(Rule::on_tool("tool_error", vec![refused]));
+        let upstream = Upstream::start(way, script).await;
         config = config.upstream(&upstream);
         upstreams.push(upstream);
     }
@@ -209,17 +269,21 @@ async fn messages_are_counted_on_both_legs_over_every_transport_and_those_of_an_
     assert_eq!(answer.status, 200, "{answer:?}");
     let after = messages(&gateway, "client").await;
     assert!(about(CALLS, [before, after]), "of an array: {before:?} {after:?}");
-    // What an upstream tells on streams beside the calls: each of its sessions has one.
-    let told = |page: &str| {
-        let series = "trunkline_notifications_total{upstream=\"up1\",method=\"notifications/message\"}";
-        value(page, series).unwrap_or_default() as u64
-    };
-    let before = messages(&gateway, "upstream").await[0];
-    for _ in 0..CALLS {
-        let message = "{\"level\":\"info\",\"data\":\"a word\"}";
-        upstreams[1].order(Order::Notify("notifications/message".into(), message.into())).await;
+    // By lines over the control socket.
+    let file = gateway.file.display().to_string();
+    let mut shared = Program::ours(GATEWAY, &["stdio", "--shared", "--config", &file]);
+    let home = gateway.runtime().parent().expect("it is in a folder").to_owned();
+    for (name, path) in
+        [("HOME", home.clone()), ("XDG_RUNTIME_DIR", gateway.runtime()), ("XDG_CACHE_HOME", home.join("cache"))]
+    {
+        shared.env.push((name.to_owned(), path.display().to_string()));
     }
-    let page = gateway.look_until("/metrics", "all of it is told", |page| told(page) >= CALLS).await;
-    let after = messages(&gateway, "upstream").await[0];
-    assert!(after - before >= told(&page), "of a stream: {before} {after}, {} told", told(&page));
+    let joined = Client::connect(&Reach::Child(shared), LEGACY).await;
+    let before = messages(&gateway, "client").await;
+    for _ in 0..CALLS {
+        joined.call("up0__echo", "{}").await.text();
+    }
+    let after = messages(&gateway, "client").await;
+    assert!(about(CALLS, [before, after]), "of lines: {before:?} {after:?}");
+    are_counted_beside_calls(&gateway, &clients[0], &upstreams[1]).await;
 }
