@@ -2,7 +2,6 @@
 
 use crate::call::caller::{Grants, Principal};
 use arc_swap::ArcSwapOption;
-use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +111,7 @@ impl Revocation {
         let state = self.0.clone()?;
         Some(async move {
             let Some(until) = state.until else { return state.told.cancelled().await };
-            while let Ok(left) = until.duration_since(now()) {
+            while let Ok(left) = until.duration_since(SystemTime::now()) {
                 // A timer has no finer grain.
                 let pause = left.clamp(Duration::from_millis(1), LOOK_EVERY);
                 if tokio::time::timeout(pause, state.told.cancelled()).await.is_ok() {
@@ -139,15 +138,8 @@ impl State {
     }
 
     fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| until <= now())
+        self.until.is_some_and(|until| until <= SystemTime::now())
     }
-}
-
-/// The time by the clock of the machine, a few milliseconds coarse: each request that bears a token reads it.
-fn now() -> SystemTime {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    let since = |seconds| Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default());
-    u64::try_from(now.tv_sec).map_or(SystemTime::UNIX_EPOCH, |seconds| SystemTime::UNIX_EPOCH + since(seconds))
 }
 
 impl fmt::Debug for Revocation {
