@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// So long a process may take to stop.
+const STOPS_WITHIN: Duration = Duration::from_secs(60);
 
 /// How many ticks of the system's books make a second.
 const TICKS: f64 = 100.0;
@@ -92,10 +96,26 @@ pub fn group_of(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.group)
 }
 
-/// Sends a signal by its name (`TERM`, `KILL`, `STOP`, `CONT`).
+/// Sends a signal by its name (`TERM`, `KILL`, `STOP`, `CONT`). A process that is told to stop has stopped then: until one of its threads
+/// has had the signal, the others go on.
 pub fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
     assert!(status.is_ok_and(|status| status.success()), "no signal {name} could be sent to {pid}");
+    let until = Instant::now() + STOPS_WITHIN;
+    while name == "STOP" && !has_stopped(pid) {
+        assert!(Instant::now() < until, "{pid} does not stop");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether no thread of a process goes on: all have stopped or ended, or it is gone.
+fn has_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let state = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        text.rsplit_once(") ").and_then(|(_, behind)| behind.chars().next())
+    };
+    threads.map(state).all(|state| matches!(state, None | Some('T' | 't' | 'Z' | 'X')))
 }
 
 /// How many seconds of processor time a process has had.
