@@ -33,7 +33,7 @@ pub struct Looks {
 pub type Defined = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
 
 /// Tells which tools somebody is to approve, at most so many.
-pub type Approvals = Arc<dyn Fn(usize) -> Pin<Box<dyn Future<Output = ToApprove> + Send>> + Send + Sync>;
+pub type Approvals = Arc<dyn Fn(usize) -> ToApprove + Send + Sync>;
 
 /// The tools that somebody is to approve.
 #[derive(Serialize)]

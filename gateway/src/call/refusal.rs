@@ -84,7 +84,8 @@ pub struct Refusal {
     pub full: Option<Box<str>>,
     /// The upstream it concerns.
     pub upstream: Option<Arc<str>>,
-    /// Whether its caller may not have what it asks for: counted, and told to nobody, who hears of a name that nobody has.
+    /// Whether its caller may not have what it asks for: counted. Where it has no right to it, nobody is told, who hears of a name that
+    /// nobody has.
     pub is_denied: bool,
 }
 

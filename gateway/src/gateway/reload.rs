@@ -15,7 +15,7 @@ use crate::metrics::configuration;
 use crate::policy::Changed;
 use crate::policy::limits::Limits;
 use crate::policy::redact::Redact;
-use crate::router::config::{Pin, Pins};
+use crate::router::config::Pin;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
@@ -125,11 +125,6 @@ impl Reloader {
     /// What the configuration in force says.
     pub(super) async fn written(&self) -> Written {
         self.in_force.lock().await.written.clone()
-    }
-
-    /// What is asked of tools now.
-    pub(super) async fn pins(&self) -> Pins {
-        self.in_force.lock().await.catalog.pins.clone()
     }
 
     /// Tokens are asked for here.

@@ -123,6 +123,11 @@ impl Router {
         }
     }
 
+    /// What is asked of tools now.
+    pub fn pins(&self) -> config::Pins {
+        self.current.keep().rules.pins.clone()
+    }
+
     /// The tools that somebody is to approve, at most so many.
     pub fn to_approve(&self, most: usize) -> approval::to_approve::ToApprove {
         let of_eras = [Era::Legacy, Era::Modern].map(|era| self.eras.of(era).keep());

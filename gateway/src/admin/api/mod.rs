@@ -140,7 +140,7 @@ async fn approvals(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     }
     match &shown.looks.to_approve {
         Some(to_approve) => {
-            let all = to_approve(SHOWN_MAX).await;
+            let all = to_approve(SHOWN_MAX);
             answer(StatusCode::OK, JSON, serde_json::to_string(&all).unwrap_or_default())
         }
         None => answer(StatusCode::NOT_FOUND, JSON, json!({ "error": "no tools are known" }).to_string()),

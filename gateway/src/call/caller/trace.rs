@@ -178,7 +178,7 @@ fn error_of(outcome: &Outcome, revision: Revision) -> (Option<Cow<'static, str>>
         Outcome::Error(Failure::Refused(refusal)) => {
             let code = refusal.code(revision);
             let word = match refusal.reason {
-                _ if refusal.is_denied || refusal.reason == Reason::Held => "denied".into(),
+                _ if refusal.is_denied => "denied".into(),
                 Reason::Timeout => "timeout".into(),
                 Reason::Cancelled => "cancelled".into(),
                 Reason::Unavailable | Reason::Stopped | Reason::Login => "upstream_unavailable".into(),

@@ -79,7 +79,7 @@ impl Outcome {
 /// The place of a refusal.
 fn refused(refusal: &Refusal) -> usize {
     match refusal.reason {
-        _ if refusal.is_denied || refusal.reason == Reason::Held => const { place_of("denied") },
+        _ if refusal.is_denied => const { place_of("denied") },
         Reason::Timeout => const { place_of("timeout") },
         Reason::Cancelled => Outcome::CANCELLED,
         Reason::Unavailable | Reason::Stopped | Reason::Login => Outcome::UPSTREAM_UNAVAILABLE,

@@ -324,13 +324,6 @@ pub(crate) struct Approve {
     pub(crate) json: bool,
 }
 
-impl Approve {
-    /// Whether no tool is named.
-    pub(crate) fn is_all(&self) -> bool {
-        self.names.is_empty()
-    }
-}
-
 /// What is to be seen of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ConfigWhat {

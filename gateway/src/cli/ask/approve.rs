@@ -64,7 +64,7 @@ pub(crate) fn run(approve: &Approve) -> Result<(), Failure> {
         }
     }
     let meant: Vec<&Candidate> =
-        all.tools.iter().filter(|tool| approve.is_all() || tool.is_named(&approve.names)).collect();
+        all.tools.iter().filter(|tool| approve.names.is_empty() || tool.is_named(&approve.names)).collect();
     let unknown =
         approve.names.iter().filter(|name| !known.contains(name) && !all.tools.iter().any(|tool| tool.is_called(name)));
     let unknown: Vec<_> = unknown.map(|name| format!("`{}`", printable(name))).collect();

@@ -269,7 +269,6 @@ fn pins(section: &mut Section<'_>) -> Pins {
         path if path.is_absolute() => Ok(path.to_owned()),
         _ => Err("expected an absolute path, such as \"/etc/trunkline/approved.jsonl\"".to_owned()),
     });
-    let own_is_named = own.is_some();
     let file = own.or_else(|| Some(section.reading.environment.state_folder()?.join(APPROVED)));
     let mut pins = Pins { pin, file, approved: Approved::default() };
     if pin == Pin::Off {
@@ -290,7 +289,7 @@ fn pins(section: &mut Section<'_>) -> Pins {
             Err((line, why)) => unusable(format!("cannot be used: line {line}: {why}")),
         },
         // Nobody has approved anything yet.
-        Err(file::Unreadable::Missing) if !own_is_named || !place.is_symlink() => {}
+        Err(file::Unreadable::Missing) => {}
         Err(why) => unusable(format!("cannot be read: {why}")),
     }
     pins

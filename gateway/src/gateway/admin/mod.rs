@@ -197,7 +197,7 @@ impl Admin<'_> {
         });
         Looks {
             calls: self.calls.clone(),
-            to_approve: Some(to_approve::look(self.router, &self.config.catalog.pins, self.reloader)),
+            to_approve: Some(to_approve::look(self.router)),
             history: self.page.history.clone(),
             tools: Some(Arc::new(tools)),
             definition: Some(Arc::new(move |name| defined.offered().definition(name))),

@@ -22,5 +22,5 @@ pub(crate) fn refusal(catalog: &Catalog, kind: Kind, name: &str, call: &Call) ->
         },
     );
     let why = format!("`{shown}` was not called: {why}; whoever runs the gateway can: `trunkline approve {upstream}`");
-    Some(Refusal::of_upstream(Reason::Held, upstream, why))
+    Some(Refusal::of_upstream(Reason::Held, upstream, why).denied(true))
 }
