@@ -49,7 +49,8 @@ pub(super) struct Terms<'a> {
 /// What a first look at a body has found.
 pub(super) type Look<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
 
-/// A body of this length that is there in one piece; else what the look has found.
+/// A body of this length that is there in one piece, with its end; else what the look has found. Over HTTP/2 the end may come in a frame
+/// of its own, and whoever is answered before it was sent is told to stop sending, which not every client takes for an answer.
 pub(super) fn at_once<B>(
     body: &mut B,
     length: Option<usize>,
@@ -59,10 +60,10 @@ pub(super) fn at_once<B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let (look, wake) = hold_wakes(|| Pin::new(body).poll_frame(cx));
+    let (look, wake) = hold_wakes(|| Pin::new(&mut *body).poll_frame(cx));
     let Poll::Ready(Some(Ok(frame))) = look else { return Err(look) };
     match frame.into_data() {
-        Ok(data) if length == Some(data.len()) && data.len() <= max => {
+        Ok(data) if length == Some(data.len()) && data.len() <= max && body.is_end_stream() => {
             // Nothing more of it is to be read: its connection need not be told to go on.
             wake.forget();
             Ok(data)
@@ -95,12 +96,15 @@ where
         };
         let Some(frame) = next else { break };
         let Ok(chunk) = frame.into_data() else { continue };
+        if chunk.is_empty() {
+            continue;
+        }
         if so_far + chunk.len() > max {
             return Err(Unread::TooLarge);
         }
         if so_far == 0 {
             first = chunk;
-            if length == Some(first.len()) {
+            if length == Some(first.len()) && body.is_end_stream() {
                 break;
             }
             continue;
@@ -208,6 +212,46 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(super::body(head, Poll::Pending, None, terms).await.map(|_| ()), Err(Unread::TooSlow));
         assert_eq!((begun.elapsed().as_secs(), budget.used()), (10, 0));
+    }
+
+    /// A body that is there at once, whose end comes after five seconds.
+    struct LateEnd(Option<Bytes>, Pin<Box<tokio::time::Sleep>>);
+
+    impl Body for LateEnd {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.0.take() {
+                Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                None => self.1.as_mut().poll(cx).map(|()| None),
+            }
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_none() && self.1.is_elapsed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_whose_end_comes_in_a_frame_of_its_own_is_read_to_its_end() {
+        let (budget, who) = (Budget::default(), Who::anonymous());
+        let terms = Terms { max: 1 << 20, pause: Duration::from_secs(10), budget: &budget, who: &who };
+        let late = || LateEnd(Some("{}".into()), Box::pin(tokio::time::sleep(Duration::from_secs(5))));
+        let (begun, mut body) = (Instant::now(), late());
+        let looked = std::future::poll_fn(|cx| Poll::Ready(at_once(&mut body, Some(2), terms.max, cx))).await;
+        let look = looked.expect_err("its end is not there");
+        let read = super::body(body, look, Some(2), terms).await.map(|(bytes, _)| bytes);
+        assert_eq!((read, begun.elapsed().as_secs()), (Ok("{}".into()), 5));
+        // Where that was found later, too; and one whose end never comes is given up.
+        let read = super::body(late(), Poll::Pending, Some(2), terms).await.map(|(bytes, _)| bytes);
+        assert_eq!((read, begun.elapsed().as_secs()), (Ok("{}".into()), 10));
+        let never = LateEnd(Some("{}".into()), Box::pin(tokio::time::sleep(Duration::from_secs(600))));
+        let read = super::body(never, Poll::Pending, Some(2), terms).await.map(|_| ());
+        assert_eq!((read, begun.elapsed().as_secs()), (Err(Unread::TooSlow), 20));
     }
 
     #[tokio::test(start_paused = true)]
