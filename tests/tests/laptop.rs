@@ -345,6 +345,7 @@ async fn yaml_keeps_all_that_is_not_the_entry() {
     }
     for (host, file, before, why) in [
         ("goose", goose, "extensions: [a]\n", "`extensions` in it is no table"),
+        ("goose", goose, "extensions: x\n", "`extensions` in it is no table"),
         ("goose", goose, "extensions: ~\n", "has no value but ~"),
         ("goose", goose, "a: &x {b: {cmd: y}}\nextensions: *x\n", "an anchor, an alias or a tag"),
         ("goose", goose, "a: 1\n---\nb: 2\n", "more than one document"),

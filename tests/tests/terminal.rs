@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
-use trunkline_tests::process::{self, Program};
+use trunkline_tests::process::{self, GATEWAY, Program, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
@@ -65,6 +65,17 @@ async fn sees(child: &mut Child, seen: &mut String, text: &str) {
 
 async fn types(child: &mut Child, text: &str) {
     child.stdin.as_mut().expect("it is piped").write_all(text.as_bytes()).await.expect("it is there");
+}
+
+/// `serve` in a home of its own, on a terminal of so many columns, with a variable of its own.
+fn serve_at(home: &Scratch, variable: &str, columns: usize) -> Child {
+    let line = format!("stty cols {columns} rows 30; exec env {variable} {} serve", beside(GATEWAY).display());
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    command.env_remove("XDG_CONFIG_HOME").env_remove("TRUNKLINE_CONFIG").env("SHELL", "/bin/sh");
+    command.env("TERM", "xterm").current_dir(home.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command.spawn().expect("`script` of util-linux is there")
 }
 
 /// What stands on the screen after the last time that it was drawn: a line each, without colours.

@@ -16,8 +16,9 @@ struct Parts {
     /// What happened, then what that comes of.
     codes: Vec<CauseCode>,
     text: String,
-    /// Which pieces of the text are another's words, or say what only the operator may know. They are in order.
-    foreign: Vec<Range<usize>>,
+    /// Which pieces of the text are another's words, or say what only the operator may know, each with what stands for it elsewhere. They
+    /// are in order.
+    foreign: Vec<(Range<usize>, &'static str)>,
     /// What the operator does next, in our words; empty where there is nothing to do.
     advice: String,
 }
@@ -37,12 +38,18 @@ impl Cause {
 
     /// With more in the words of another, or with what only the operator may know: a path, an address. Secrets are masked.
     #[must_use]
-    pub fn foreign(mut self, text: &str) -> Self {
+    pub fn foreign(self, text: &str) -> Self {
+        self.foreign_or(text, "")
+    }
+
+    /// The same, for which everybody else reads a word of ours.
+    #[must_use]
+    pub fn foreign_or(mut self, text: &str, instead: &'static str) -> Self {
         if !text.is_empty() {
             let parts = Arc::make_mut(&mut self.0);
             let start = parts.text.len();
             parts.text.push_str(&mask::masked(text));
-            parts.foreign.push(start..parts.text.len());
+            parts.foreign.push((start..parts.text.len(), instead));
         }
         self
     }
@@ -72,7 +79,8 @@ impl Cause {
         let parts = Arc::make_mut(&mut self.0);
         let start = parts.text.len();
         parts.text.push_str(&other.0.text);
-        parts.foreign.extend(other.0.foreign.iter().map(|range| range.start + start..range.end + start));
+        let moved = |(range, instead): &(Range<usize>, _)| (range.start + start..range.end + start, *instead);
+        parts.foreign.extend(other.0.foreign.iter().map(moved));
         parts.codes.extend(&other.0.codes);
         self.advise(&other.0.advice)
     }
@@ -114,8 +122,9 @@ impl Cause {
             return Cow::Borrowed(&self.0.text);
         }
         let (mut out, mut at) = (String::new(), 0);
-        for foreign in &self.0.foreign {
+        for (foreign, instead) in &self.0.foreign {
             out.push_str(&self.0.text[at..foreign.start]);
+            out.push_str(instead);
             at = foreign.end;
         }
         out.push_str(&self.0.text[at..]);

@@ -97,6 +97,17 @@ impl Lines {
         }
     }
 
+    /// The same at a terminal, with a word of ours in a colour: what makes the colour is put in once all else that a terminal would act on
+    /// is written out.
+    pub(super) fn say_with_colour(&self, text: &str, word: &str, code: &str) {
+        for (number, line) in text.lines().enumerate() {
+            let line = tame(line.as_bytes(), self.form);
+            let coloured = format!("{code}{word}\x1b[0m");
+            let line = if number == 0 { line.replacen(word, &coloured, 1) } else { line };
+            self.put(line.into_bytes());
+        }
+    }
+
     fn put(&self, line: Vec<u8>) {
         if !self.hand_in(Message::Line(line)) {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);

@@ -200,6 +200,14 @@ pub fn say(text: &str) {
     put(Level::INFO, text);
 }
 
+/// The same, with one word of its first line in a colour: the code that makes a terminal show it.
+pub fn say_with_colour(text: &str, word: &str, code: &str) {
+    match LINES.get() {
+        Some(lines) if !code.is_empty() => lines.say_with_colour(&mask::masked(text), word, code),
+        _ => say(text),
+    }
+}
+
 /// The same for what went wrong.
 pub fn complain(text: &str) {
     put(Level::ERROR, text);

@@ -152,7 +152,7 @@ fn the_name_that_is_meant_is_told() {
         (&["uninstall", "claudecode"], "unknown host `claudecode`; did you mean `claude-code`?"),
         (&["import", "vs-code"], "unknown host `vs-code`; did you mean `vscode`?"),
         (&["doctor", "--host", "zedd"], "unknown host `zedd`; did you mean `zed`?"),
-        (&["login", "fils"], "no upstream is named `fils`; did you mean `files`? Known: files, git"),
+        (&["login", "fils"], "no upstream `fils`; did you mean `files`? Known: files, git"),
     ] {
         let said = text(&run(home, args));
         assert!(said.starts_with("exit 1") && said.contains(meant), "{args:?}: {said}");
@@ -198,8 +198,8 @@ fn an_error_is_one_json_object_where_json_is_asked_for() {
         (&["doctor", "--host", "nosuch", "--json"], 1, "unknown host"),
         (&["add", "files", "--json", "--", "sh"], 1, "already"),
         (&["remove", "nosuch", "--json"], 1, "no upstream `nosuch`"),
-        (&["login", "nosuch", "--json"], 1, "no upstream is named `nosuch`"),
-        (&["logout", "nosuch", "--json"], 1, "no upstream is named `nosuch`"),
+        (&["login", "nosuch", "--json"], 1, "no upstream `nosuch`"),
+        (&["logout", "nosuch", "--json"], 1, "no upstream `nosuch`"),
         (&["token", "revoke", "nosuch", "--json"], 1, "no token `nosuch`"),
         (&["call", "nosuch", "x", "--json"], 1, "expected key=value"),
         (&["config", "show", "--json", "-c", "bad.toml"], 3, "the configuration is wrong: 2 errors"),

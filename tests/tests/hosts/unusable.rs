@@ -35,6 +35,66 @@ fn an_import_in_which_no_server_can_be_used_is_a_failure_that_says_so() {
 }
 
 #[test]
+fn servers_are_listed_as_their_file_has_them_and_one_that_is_written_otherwise_is_said_to_be() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let git = "[upstreams.git]\ncommand = 'sh'\nargs = ['${TOKEN}', 'x']\n\n[upstreams.web]\nurl = 'https://h/a'\n";
+    put(home, "trunkline.toml", git);
+    for (server, is_like) in [
+        (r#""git": {"command": "sh", "args": ["a", "x"]}"#, true),
+        (r#""git": {"command": "sh", "args": ["a", "y"]}"#, false),
+        (r#""git": {"command": "sh", "args": ["a"]}"#, false),
+        (r#""git": {"command": "bash", "args": ["a", "x"]}"#, false),
+        (r#""git": {"url": "https://h/a"}"#, false),
+        (r#""web": {"url": "https://h/a"}"#, true),
+        (r#""web": {"url": "https://h/b"}"#, false),
+    ] {
+        put(home, "mcp.json", &format!("{{\"mcpServers\": {{{server}}}}}"));
+        let said = text(&run(home, &["import", "mcp.json"]));
+        assert_eq!(said.contains("trunkline.toml has it already"), is_like, "{said}");
+        let other = "trunkline.toml has a server of this name that is written otherwise";
+        assert_eq!(said.contains(other), !is_like, "{said}");
+    }
+    let servers =
+        "{\"mcpServers\": {\n\"a\": {\"command\": \"sh\"},\n\"b\": {\"command\": 1},\n\"c\": {\"command\": \"sh\"}}}";
+    put(home, "three.json", servers);
+    let said = text(&run(home, &["import", "three.json", "--dry-run"]));
+    let at = |name: &str| said.lines().position(|line| line.starts_with(name)).expect("it has a row");
+    assert!(at("a ") < at("b ") && at("b ") < at("c "), "{said}");
+}
+
+#[test]
+fn of_an_import_whose_secrets_cannot_be_kept_nothing_is_left() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    // The second secret has a name that is too long for a file.
+    let long = "L".repeat(260);
+    let servers = format!(
+        r#"{{"mcpServers": {{"a": {{"command": "sh", "env": {{"API_KEY": "canary", "{long}_TOKEN": "canary"}}}}}}}}"#
+    );
+    put(home, "mcp.json", &servers);
+    let said = text(&run(home, &["import", "mcp.json", "--secret-files", "secrets"]));
+    assert!(said.starts_with("exit 1") && said.contains("cannot keep the secrets"), "{said}");
+    assert!(!home.join("secrets").exists() && !home.join("trunkline.toml").exists(), "{said}");
+    std::fs::create_dir(home.join("secrets")).expect("it can be made");
+    let said = text(&run(home, &["import", "mcp.json", "--secret-files", "secrets"]));
+    let left = std::fs::read_dir(home.join("secrets")).expect("it stays").count();
+    assert!(said.starts_with("exit 1") && left == 0, "{left} {said}");
+}
+
+#[test]
+fn what_stands_in_the_way_of_the_file_of_a_host_is_told_by_a_dry_run_too() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    put(home, "trunkline.toml", TWO);
+    std::os::unix::fs::symlink(home.join("nowhere"), home.join(".cursor")).expect("it can be made");
+    for more in [&[][..], &["--dry-run"]] {
+        let said = text(&run(home, &[&["install", "cursor"], more].concat()));
+        assert!(said.starts_with("exit 1") && said.contains(" is a link to a folder that is not there"), "{said}");
+    }
+}
+
+#[test]
 fn what_is_imported_is_judged_with_its_secrets_and_what_is_disabled_is_said_to_be() {
     for more in [&[][..], &["--secret-files", "secrets"]] {
         let scratch = Scratch::new();

@@ -183,7 +183,7 @@ async fn a_logout_whose_tokens_cannot_be_revoked_says_so_and_keeps_none_all_the_
     assert!(names.iter().all(|name| name.ends_with(".lock")), "{names:?}");
     // A name that nobody can log in to is said to be one.
     let text = run(&gateway, &["logout", "nobody"]).await;
-    assert!(text.contains("no upstream is named `nobody`. Known: up"), "{text}");
+    assert!(text.contains("no upstream `nobody`. Known: up"), "{text}");
 }
 
 #[tokio::test]

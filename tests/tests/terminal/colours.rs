@@ -67,6 +67,27 @@ async fn colours_are_those_that_dark_and_light_terminals_show() {
 }
 
 #[tokio::test]
+async fn serve_shows_the_state_of_each_upstream_in_its_colour_and_the_words_of_others_in_none() {
+    let home = Scratch::new();
+    let ports = "[server]\nlisten = '127.0.0.1:0'\n[admin]\nlisten = '127.0.0.1:0'\n";
+    let crash =
+        "[upstreams.crash]\ncommand = 'sh'\nargs = ['-c', \"printf 'it is failed \\\\033[31mred\\\\n' >&2; exit 1\"]\n";
+    let missing = "[upstreams.missing]\ncommand = '/nonexistent/npxx'\n";
+    let _file = home.file("trunkline.toml", &format!("{ports}{crash}{missing}"));
+    for (environment, is_coloured) in [("NO_COLOR=", true), ("NO_COLOR=1", false)] {
+        let (mut child, mut seen) = (serve_at(&home, environment, 200), String::new());
+        sees(&mut child, &mut seen, "it is failed \\u{1b}[31mred").await;
+        sees(&mut child, &mut seen, "does not exist").await;
+        sees(&mut child, &mut seen, "backing_off").await;
+        types(&mut child, "\u{3}").await;
+        for state in ["\u{1b}[1;31mbacking_off\u{1b}[0m", "\u{1b}[1;31mfailed\u{1b}[0m"] {
+            assert_eq!(seen.contains(state), is_coloured, "{environment} {state:?}: {seen:?}");
+        }
+        assert_eq!(seen.contains('\u{1b}'), is_coloured, "{environment}: {seen:?}");
+    }
+}
+
+#[tokio::test]
 async fn no_colour_is_used_where_a_person_or_the_terminal_wants_none() {
     let (_up, gateway) = states().await;
     for environment in ["NO_COLOR=1", "CLICOLOR=0", "TERM=dumb"] {

@@ -1,15 +1,11 @@
 //! Lines have an end on a terminal: what is longer goes on below, and nothing that a person needs is cut.
 
-use std::process::{Command, Stdio};
-
-use trunkline_tests::process::{GATEWAY, beside};
-
 use super::*;
 
 /// What a command shows on a terminal of so many columns, in a home of its own.
 fn shown(home: &Scratch, args: &str, columns: usize) -> String {
     let line = format!("stty cols {columns} rows 30; exec {} {args}", beside(GATEWAY).display());
-    let mut command = Command::new("script");
+    let mut command = std::process::Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
     command.env_remove("XDG_CONFIG_HOME").env_remove("TRUNKLINE_CONFIG").env("SHELL", "/bin/sh").env("TERM", "xterm");
     let ended =
@@ -56,7 +52,7 @@ fn what_an_import_says_is_read_whole_on_a_narrow_terminal() {
     for columns in [60, 80] {
         let said = shown(&home, "import mcp.json --dry-run", columns);
         let why =
-            "mcp.json:2 not imported: `${workspaceFolder}` has no value here; write the path of the folder # ~/mcp";
+            "mcp.json:2 not imported: `${workspaceFolder}` has no value here; write the path of the folder files ";
         assert!(said.contains("\n  not imported: ") && joined(&said).contains(why), "{said}");
         let told: String = said.lines().filter(|line| !line.contains(&path)).map(|line| format!("{line}\n")).collect();
         assert_eq!(too_long(&told, columns), [""; 0], "{columns}: {said}");
@@ -75,13 +71,7 @@ async fn what_serve_says_first_ends_at_the_width_and_what_is_pasted_stays_as_it_
     let ports = "[server]\nlisten = '127.0.0.1:0'\n[admin]\nlisten = '127.0.0.1:0'\n";
     let left_out = "[upstreams.a]\ncommand = 'sh'\nenv = { KEY = '${NOT_SET_HERE}' }\noptional = true\n";
     let _file = home.file("trunkline.toml", &format!("{ports}{left_out}"));
-    let line = format!("stty cols 60 rows 30; exec {} serve", beside(GATEWAY).display());
-    let mut command = tokio::process::Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
-    command.env_remove("XDG_CONFIG_HOME").env_remove("TRUNKLINE_CONFIG").env("SHELL", "/bin/sh");
-    command.env("TERM", "xterm").current_dir(home.path());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let (mut child, mut seen) = (command.spawn().expect("it starts"), String::new());
+    let (mut child, mut seen) = (serve_at(&home, "", 60), String::new());
     sees(&mut child, &mut seen, "Codex, Goose, opencode.").await;
     types(&mut child, "\u{3}").await;
     let said = plain(&seen);

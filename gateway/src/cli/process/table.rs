@@ -115,7 +115,8 @@ impl Colour {
         }
     }
 
-    fn code(self) -> &'static str {
+    /// What makes a terminal show it; empty where nothing is to be shown.
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Head => "\x1b[1m",

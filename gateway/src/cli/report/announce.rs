@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cli::process::table::{Line, Room, wrapped};
+use crate::cli::process::table::{Colour, Line, Room, wrapped};
 use crate::health::row::{Health, State};
 use crate::health::{Cause, CauseCode, StatusBoard};
 use crate::runtime::system::ServiceManager;
-use crate::telemetry::logging::{self, say};
+use crate::telemetry::logging::{self, say, say_with_colour};
 
 use super::lines;
 use super::lines::News;
@@ -69,9 +69,12 @@ pub(crate) async fn upstreams(board: StatusBoard, manager: &ServiceManager) {
             }
             _ if logging::is_json() => {}
             summary => {
-                let columns = Room::of_stderr().columns;
-                let all = lines.into_iter().chain(summary.map(|summary| summary.text()));
-                all.for_each(|line| say(&laid_out(line, columns)));
+                let room = Room::of_stderr();
+                for (state, line) in lines {
+                    let code = if room.has_colour { Colour::of(state.as_str()).code() } else { "" };
+                    say_with_colour(&laid_out(line, room.columns), state.as_str(), code);
+                }
+                summary.into_iter().for_each(|summary| say(&laid_out(summary.text(), room.columns)));
             }
         }
         if changes.changed().await.is_err() {
@@ -92,8 +95,8 @@ impl Summary {
 }
 
 impl Shown {
-    /// A line for each change, and the sum where it is due.
-    fn news(&mut self, all: &[Health]) -> (Vec<String>, Option<Summary>) {
+    /// A line for each change, with the state that it begins with, and the sum where it is due.
+    fn news(&mut self, all: &[Health]) -> (Vec<(State, String)>, Option<Summary>) {
         let width = all.iter().map(|health| health.name.chars().count()).max().unwrap_or(0);
         let (mut lines, mut news) = (Vec::new(), None);
         for health in all {
@@ -103,7 +106,7 @@ impl Shown {
                 continue;
             }
             if self.last.insert(health.name.clone(), key.clone()).as_ref() != Some(&key) {
-                lines.push(line);
+                lines.push((health.state, line));
             }
         }
         if all.iter().all(|health| self.last.contains_key(&health.name)) {
@@ -170,7 +173,7 @@ mod tests {
 
     fn news(shown: &mut Shown, board: &StatusBoard) -> Vec<String> {
         let (lines, summary) = shown.news(&board.snapshot());
-        lines.into_iter().chain(summary.map(Summary::text)).collect()
+        lines.into_iter().map(|(_, line)| line).chain(summary.map(Summary::text)).collect()
     }
 
     #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
             return Err(anyhow!("`{name}` is left out: {}; {}", one.why, one.advice).into());
         }
         let known: Vec<_> = config.upstreams.iter().map(|one| &*one.name).collect();
-        return Err(anyhow!("no upstream is named `{}`{}", printable(name), told(name, &known)).into());
+        return Err(anyhow!("no upstream `{}`{}", printable(name), told(name, &known)).into());
     };
     if upstream.is_child() {
         let said =

@@ -56,6 +56,15 @@ fn folders(files: &[PathBuf], makes: bool) -> Result<Vec<PathBuf>, anyhow::Error
     Ok(folders)
 }
 
+/// Says what stands in the way of the folder of a file, where it is not there and cannot be made.
+pub(crate) fn has_way(file: &Path) -> Result<(), anyhow::Error> {
+    let Some(folder) = file.parent() else { return Ok(()) };
+    match folder.ancestors().find(|path| path.symlink_metadata().is_ok()) {
+        Some(there) if !there.is_dir() => Err(unmade(folder, io::ErrorKind::NotADirectory.into())),
+        _ => Ok(()),
+    }
+}
+
 /// Why a folder cannot be made.
 fn unmade(folder: &Path, error: io::Error) -> anyhow::Error {
     let in_place = match error.kind() {

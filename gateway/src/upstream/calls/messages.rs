@@ -110,10 +110,15 @@ fn pause(retry_after: Option<Duration>) -> String {
 pub(crate) fn unavailable(upstream: &Arc<str>, call: &Call, cause: &Cause, retry_in: Option<Duration>) -> Refusal {
     let what = what(call);
     let next = retry_in.map(|left| format!("; next try in {} s", left.as_secs_f32().ceil()));
-    let (next, cause_code) = (next.unwrap_or_default(), cause.code());
+    let next = next.unwrap_or_default();
+    if cause.code() == CauseCode::Starting {
+        let cause = cause.clone().advise_instead("");
+        return because(Reason::Unavailable, upstream, &cause, |cause| {
+            format!("`{upstream}` is {cause}; {what} was not sent. Try again")
+        });
+    }
     because(Reason::Unavailable, upstream, cause, |cause| {
-        let is = if cause_code == CauseCode::Starting { "is" } else { "is not available:" };
-        format!("{what} was not sent: upstream `{upstream}` {is} {cause}{next}")
+        format!("{what} was not sent: upstream `{upstream}` is not available: {cause}{next}")
     })
 }
 

@@ -105,7 +105,9 @@ fn take(
         server.skipped = fault(server);
         server.is_unusable = server.skipped.is_some();
         if server.skipped.is_none() && !toml::add(document, server, secrets)? {
-            server.skipped = Some(format!("{} has it already", file::shown(target)));
+            let is_like = toml::has_like(document, server);
+            let has = if is_like { "has it already" } else { "has a server of this name that is written otherwise" };
+            server.skipped = Some(format!("{} {has}", file::shown(target)));
             server.is_there = true;
         }
     }
@@ -222,13 +224,23 @@ fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
     if folder.exists() && !folder.is_dir() {
         return Err(anyhow!("{shown} is no folder; name one that is there or can be made: `--secret-files FOLDER`"));
     }
+    let was_there = folder.exists();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("the folder {shown} cannot be made"))?;
+    let mut written = Vec::new();
     for (name, value) in &secrets.values {
         let path = folder.join(name);
         match put(&path, value.as_bytes(), 0o600) {
+            Ok(()) => written.push(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists && secrets::holds(&path, value) => {}
-            written => written.with_context(|| file::shown(&path))?,
+            Err(error) => {
+                // No configuration will name what was written so far.
+                written.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                if !was_there {
+                    let _ = std::fs::remove_dir(folder);
+                }
+                return Err(error).with_context(|| file::shown(&path));
+            }
         }
     }
     Ok(())

@@ -119,6 +119,9 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
         }
         found.files.push(path);
     }
+    // Those that are left out stand among the others, where their file has them.
+    let of_file = |server: &Server| found.files.iter().position(|file| *file == server.file);
+    found.servers.sort_by_key(|server| (of_file(server), server.line));
     Ok(found)
 }
 

@@ -2,7 +2,7 @@
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
-use super::scan::{Server, texts};
+use super::scan::{Server, text, texts};
 use super::secrets::Found;
 use crate::cli::setup::hosts::EVERYWHERE;
 use crate::config::source::node::{Node, Shape};
@@ -48,6 +48,21 @@ pub(super) fn add(document: &mut DocumentMut, server: &Server, secrets: &mut Fou
     }
     upstreams.insert(&server.name, Item::Table(table));
     Ok(true)
+}
+
+/// Whether the server of this name that a configuration has is started or reached alike, as far as no secret and no variable is in the way.
+pub(super) fn has_like(document: &DocumentMut, server: &Server) -> bool {
+    let Some(there) = document.get("upstreams").and_then(|all| all.get(&server.name)) else { return false };
+    let is_like = |one: &str, other: &str| one == other || [one, other].iter().any(|text| text.contains("${"));
+    let is_like_at = |key: &str| match (there.get(key).and_then(Item::as_str), text(&server.node, key)) {
+        (there, "") => there.is_none(),
+        (there, here) => there.is_some_and(|there| is_like(there, here)),
+    };
+    let args = there.get("args").and_then(Item::as_array);
+    let args: Vec<&str> = args.into_iter().flatten().filter_map(Value::as_str).collect();
+    let here = texts(&server.node, "args");
+    let has_like_args = args.len() == here.len() && args.iter().zip(&here).all(|(one, other)| is_like(one, other));
+    is_like_at("command") && is_like_at("url") && has_like_args
 }
 
 /// Whether a text refers to a variable that may be missing.

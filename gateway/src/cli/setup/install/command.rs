@@ -18,7 +18,7 @@ use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::named::each;
-use crate::cli::setup::save::{Edited, Turns};
+use crate::cli::setup::save::{Edited, Turns, has_way};
 use crate::config::import::Format;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
@@ -225,6 +225,9 @@ impl Asked<'_> {
         let before = change.edited.text();
         let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
         let is_written = !self.dry_run && !is_same;
+        if self.dry_run && change.after.is_some() {
+            has_way(change.edited.path())?;
+        }
         let diff = diff::lines(before, after, &change.ours);
         let by = if is_written { write_out(change)? } else { None };
         let file = file::shown(change.edited.path());

@@ -20,9 +20,9 @@ pub(super) fn with(text: &str, host: &Host, entry: &Entry) -> Result<String, Str
     let empty = whole.empty.iter().find(|(name, _)| name == key);
     let mut out = text.clone();
     if let Some(servers) = whole.root.get(key) {
-        let is_list = matches!(servers.shape, Shape::List(_));
-        if is_list != (host.form == Form::Continue) || servers.is_single() {
-            return Err(format!("`{key}` in it is no {}", if is_list { "table" } else { "list" }));
+        let takes_list = host.form == Form::Continue;
+        if matches!(servers.shape, Shape::List(_)) != takes_list || servers.is_single() {
+            return Err(format!("`{key}` in it is no {}", if takes_list { "list" } else { "table" }));
         }
         match text.as_bytes().get(servers.span.start) {
             _ if has_brackets(&text, servers) => {

@@ -174,8 +174,8 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
             true => (" does not exist", String::new()),
             false => (" not found in PATH", format!(" ({})", program::searched(env))),
         };
-        let text = Cause::new(CauseCode::CommandNotFound, "command")
-            .foreign(&format!(" `{}`", program::named(command)))
+        let text = Cause::new(CauseCode::CommandNotFound, "")
+            .foreign_or(&format!("`{}`", program::named(command)), "command")
             .own(own);
         let text = text.foreign(&path).advise(program::hint(command).unwrap_or("is it installed?"));
         return SpawnFault { text, is_passing: false };
@@ -220,9 +220,9 @@ mod tests {
     fn a_command_that_is_not_found_is_named_with_the_path_that_was_searched() {
         let bare = said("npx", Errno::NOENT).text;
         let full = bare.full();
-        assert_eq!(full, "command `npx` not found in PATH (/opt/bin:/usr/bin:…); is it installed?");
+        assert_eq!(full, "`npx` not found in PATH (/opt/bin:/usr/bin:…); is it installed?");
         assert_eq!(bare.public(), "command not found in PATH; is it installed?");
-        assert_eq!(said("./x", Errno::NOENT).text.full(), "command `./x` does not exist; is it installed?");
+        assert_eq!(said("./x", Errno::NOENT).text.full(), "`./x` does not exist; is it installed?");
     }
 
     #[test]

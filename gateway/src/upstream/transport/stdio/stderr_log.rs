@@ -125,7 +125,7 @@ impl StderrLog {
     fn tell(&self, lines: u64) {
         if lines > 0 {
             let upstream = &*self.0.upstream;
-            tracing::info!(target: metrics::CHILD_STDERR, upstream, stream = "stderr", lines, "more stderr lines not shown");
+            tracing::info!(target: metrics::CHILD_STDERR, upstream, stream = "stderr", "{lines} more stderr lines not shown");
         }
     }
 

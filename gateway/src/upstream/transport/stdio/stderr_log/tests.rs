@@ -35,11 +35,10 @@ impl Written {
 struct KeptBack(u64);
 
 impl Visit for KeptBack {
-    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "lines" {
-            self.0 = value;
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            let told = format!("{value:?}");
+            self.0 = told.strip_suffix(" more stderr lines not shown").map_or(0, |count| count.parse().unwrap());
         }
     }
 }
