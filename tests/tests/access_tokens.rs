@@ -217,7 +217,7 @@ async fn no_token_is_taken_that_is_forged_or_made_for_something_else_and_no_url_
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_by_one_question_for_all_and_a_lost_one_takes_its_tokens_along() {
+async fn a_key_that_nobody_has_is_asked_for_once_in_a_while_whoever_names_it() {
     let (up, issuer) = (up(LEGACY).await, Issuer::start().await);
     let gateway = Gateway::serve(&config(&up, &issuer.entry(""))).await;
     gateway.says(&["keys of authorization server read"]).await;

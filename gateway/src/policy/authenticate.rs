@@ -4,6 +4,8 @@
 mod refusal;
 // The token that was shown last on a connection, and what it was good for.
 mod last_token;
+// Two secrets that are compared.
+mod same;
 
 use super::config::{Auth, Token};
 use super::oauth::{Issuers, Judging, Look, Refused};
@@ -18,6 +20,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header};
 use last_token::LastToken;
 use refusal::Why;
+use same::is_same;
 use sha2::{Digest, Sha256};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,6 +39,8 @@ pub struct AuthenticateLayer(Arc<Door>);
 
 /// Who may come in, and who came.
 struct Door {
+    /// Whether a token is asked for. While that changes it is.
+    asks_token: AtomicBool,
     known: ArcSwap<Vec<Known>>,
     /// What those are let in with who show no token, while there is none.
     open: OpenAccess,
@@ -81,6 +86,7 @@ impl AuthenticateLayer {
         let open = OpenAccess::new();
         open.set(!auth.asks_token());
         Self(Arc::new(Door {
+            asks_token: AtomicBool::new(auth.asks_token()),
             known: ArcSwap::from_pointee(known(auth, &rights, &[])),
             open,
             rights,
@@ -137,19 +143,21 @@ impl AuthenticateLayer {
         let gone = gone.inspect(|old| old.credential.revocation.revoke()).map(|old| old.principal().clone());
         let were_all = self.is_open() && auth.asks_token();
         let gone = gone.chain(were_all.then(Principal::anonymous)).collect();
+        self.0.asks_token.fetch_or(auth.asks_token(), Ordering::SeqCst);
         // Revoked first: once what is new counts, nothing old does. Who is judged by what was known before finds it revoked.
         self.0.open.set(!auth.asks_token());
         self.0.takes_issuers.store(!auth.issuers.is_empty(), Ordering::SeqCst);
         self.0.known.store(now);
         // Last: what is judged by what was known before is not taken for judged by this.
         self.0.configurations.fetch_add(1, Ordering::SeqCst);
+        self.0.asks_token.store(auth.asks_token(), Ordering::SeqCst);
         self.0.changes.send_replace(());
         (gone, changed)
     }
 
     /// Whether there is no token, so that anybody may call.
     pub fn is_open(&self) -> bool {
-        self.0.known.load().is_empty() && self.0.issuers().is_none()
+        !self.0.asks_token.load(Ordering::SeqCst)
     }
 }
 
@@ -232,14 +240,13 @@ impl Door {
     /// The token that a request bears, and whose it is.
     fn judge(&self, headers: &HeaderMap, last: &LastToken) -> Verdict {
         let configurations = self.configurations.load(Ordering::SeqCst);
-        let (known, issuers) = (self.known.load(), self.issuers());
-        if known.is_empty() && issuers.is_none() {
+        if !self.asks_token.load(Ordering::SeqCst) {
             return Verdict::Open;
         }
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let token = match (given.next(), given.next()) {
             (Some(value), None) => bearer(value.as_bytes()),
-            (Some(_), Some(_)) if issuers.is_some() => return Verdict::Bad(Why::Refused(Refused::Malformed)),
+            (Some(_), Some(_)) if self.issuers().is_some() => return Verdict::Bad(Why::Refused(Refused::Malformed)),
             _ => None,
         };
         let Some(token) = token else { return Verdict::Bad(Why::Missing) };
@@ -250,6 +257,7 @@ impl Door {
             last.keep(token, configurations, &credential, until);
             Verdict::Good(credential)
         };
+        let (known, issuers) = (self.known.load(), self.issuers());
         let digest: [u8; 32] = Sha256::digest(token).into();
         // Every token is compared, and to its end: how long it takes says nothing.
         let mut found = None;
@@ -308,7 +316,9 @@ where
             verdict => verdict,
         };
         // Nobody behind this layer has a use for it, and so nobody can pass it on. Few headers are walked faster than one is looked up.
-        if request.headers().keys().any(|name| *name == header::AUTHORIZATION) {
+        let is_borne =
+            matches!(verdict, Verdict::Good(_)) || request.headers().keys().any(|name| *name == header::AUTHORIZATION);
+        if is_borne {
             request.headers_mut().remove(header::AUTHORIZATION);
         }
         let credential = match verdict {
@@ -372,11 +382,6 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
-}
-
-fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
-    std::hint::black_box(difference) == 0
 }
 
 /// The answer to a request without any credential.

@@ -201,9 +201,10 @@ where
 }
 
 impl<B> Answering<B> {
-    /// What follows a body that was read, or was not. What its request was let in with may have been revoked while it came.
+    /// What follows a body that was read, or was not. What its request was let in with may have been taken back while it came; what is over
+    /// by its time was good when it was shown.
     fn begin(&self, who: Who, heads: &Heads<'_>, read: Result<(Bytes, Option<Hold>), Unread>) -> Begun {
-        if self.revocation.is_revoked() {
+        if self.revocation.is_withdrawn() {
             return Err(Box::new(respond::revoked()));
         }
         let Some(peer) = &self.peer else { return post::begin(&self.endpoint, who, heads, read) };

@@ -66,6 +66,7 @@ fn lasting(server: &Server) -> Vec<(&Address, Faces, Option<bool>)> {
 mod tests {
     use super::*;
     use crate::downstream::config::Tls;
+    use crate::router::config::Pin;
 
     fn server(change: impl FnOnce(&mut Listener)) -> Config {
         let mut config = Config::default();
@@ -101,5 +102,17 @@ mod tests {
             needs_restart(&listed(before.clone()), &listed(server(|one| one.tls = None))),
             ["[[server.listeners]]"]
         );
+    }
+
+    #[test]
+    fn what_is_asked_of_tools_takes_effect_at_once_and_how_lists_are_served_at_the_next_start() {
+        let before = Config::default();
+        let with = |change: &dyn Fn(&mut Catalog)| {
+            let mut now = Config::default();
+            change(&mut now.catalog);
+            needs_restart(&before, &now)
+        };
+        assert_eq!(with(&|catalog| catalog.pins.pin = Pin::Hold), [""; 0]);
+        assert_eq!(with(&|catalog| catalog.page_size += 1), ["[catalog]"]);
     }
 }

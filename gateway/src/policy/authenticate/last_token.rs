@@ -1,24 +1,14 @@
 //! The token that was shown last on a connection, and what it was good for: most clients show the same one with each request, and its
 //! digest costs more than all the rest of letting them in.
 
+use super::same::is_same;
 use crate::call::caller::credential::Credential;
 use arc_swap::ArcSwapOption;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The key of the marks, which nobody knows: without it a token of another one's mark can only be guessed, a request for each try.
-static KEY: LazyLock<RandomState> = LazyLock::new(Default::default);
-
-/// What a token is told apart by on one connection. The token itself is not kept.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Mark(u64);
-
-impl Mark {
-    fn of(token: &[u8]) -> Self {
-        Self(KEY.hash_one(token))
-    }
-}
+/// A longer token is not kept, so that a connection stays small: its digest is made for each request.
+const KEPT_MAX: usize = 2048;
 
 /// Clones are of the same connection.
 #[derive(Clone, Default)]
@@ -26,7 +16,8 @@ pub(super) struct LastToken(Arc<ArcSwapOption<Shown>>);
 
 /// What was found of a token.
 struct Shown {
-    mark: Mark,
+    /// The token itself, as long as the connection is there and shows no other: to compare it costs less than any mark of it.
+    token: Box<[u8]>,
     /// By how many configurations before.
     configurations: u64,
     credential: Credential,
@@ -39,8 +30,8 @@ impl LastToken {
     pub(super) fn again(&self, token: &[u8], configurations: u64) -> Option<Credential> {
         let last = self.0.load();
         let shown = last.as_ref()?;
-        let is_same = shown.configurations == configurations && shown.mark == Mark::of(token);
-        let is_good = is_same
+        let is_good = shown.configurations == configurations
+            && is_same(&shown.token, token)
             && !shown.credential.revocation.is_revoked()
             && shown.until.is_none_or(|until| until > SystemTime::now());
         is_good.then(|| shown.credential.clone())
@@ -48,8 +39,8 @@ impl LastToken {
 
     /// From now on this is the last one.
     pub(super) fn keep(&self, token: &[u8], configurations: u64, credential: &Credential, until: Option<SystemTime>) {
-        let shown = Shown { mark: Mark::of(token), configurations, credential: credential.clone(), until };
-        self.0.store(Some(Arc::new(shown)));
+        let shown = || Shown { token: token.into(), configurations, credential: credential.clone(), until };
+        self.0.store((token.len() <= KEPT_MAX).then(|| Arc::new(shown())));
     }
 }
 
@@ -77,6 +68,8 @@ mod tests {
         assert!(last.again(b"one", 1).is_some());
         last.keep(b"one", 1, &credential, Some(now));
         assert!(last.again(b"one", 1).is_none(), "it is to be looked at anew");
+        last.keep(&[b'x'; KEPT_MAX + 1], 1, &credential, None);
+        assert!(last.again(&[b'x'; KEPT_MAX + 1], 1).is_none() && last.again(b"one", 1).is_none());
         last.keep(b"one", 1, &credential, None);
         credential.revocation.revoke();
         assert!(last.again(b"one", 1).is_none(), "it counts no more");

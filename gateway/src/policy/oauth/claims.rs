@@ -119,3 +119,14 @@ impl Claims {
         Some(roles)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_has_a_member_twice_is_none() {
+        assert!(serde_json::from_str::<Claims>(r#"{"sub": "ann", "aud": "r"}"#).is_ok());
+        assert!(serde_json::from_str::<Claims>(r#"{"sub": "ann", "sub": "bob"}"#).is_err());
+    }
+}

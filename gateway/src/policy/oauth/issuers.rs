@@ -269,6 +269,10 @@ impl Inner {
         (digest, fresh): ([u8; 32], Option<SystemTime>),
     ) -> Result<Credential, Refused> {
         let (Judged { claims, until }, counts) = judged?;
+        // Whole seconds are compared by the library, and a token that has just ended is not over for it.
+        if until <= SystemTime::now() {
+            return Err(Refused::Expired);
+        }
         let principal = claims.principal(&known.issuer.name).ok_or(Refused::Invalid("the token names nobody"))?;
         if !known.issuer.scopes.iter().all(|scope| claims.has_scope(scope)) {
             return Err(Refused::Scope);

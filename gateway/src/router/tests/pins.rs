@@ -108,6 +108,9 @@ async fn what_is_to_be_approved_is_told_with_what_it_was_and_what_it_was_called(
     assert!(changed.definitions[0].1.ends_with(b"\"Wipes\"}") && changed.definitions[0].0.starts_with("sha256:"));
     assert_eq!((renamed.why, renamed.renamed_from.as_deref()), ("new", Some("store")));
     assert_eq!((new.why, new.renamed_from.as_deref(), new.approved.len()), ("new", None, 0));
+    // A copy of one that is still there has another name, and is not that one.
+    stage.router.set_pins(&pins(Pin::Warn, &[("a", &read), ("a", &tool("write", "Puts"))]));
+    assert_eq!(stage.router.to_approve(100)[&("a".into(), "put".into())].renamed_from, None);
     assert_eq!(stage.router.to_approve(1).len(), 1);
     stage.router.set_pins(&Pins::default());
     assert!(stage.router.to_approve(100).is_empty());

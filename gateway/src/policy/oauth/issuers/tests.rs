@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::policy::config::issuer::{ALGORITHMS, Introspection};
+use crate::policy::oauth::keys::KeySet;
 use crate::policy::oauth::provider::Asked;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::Algorithm;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use std::sync::Mutex;
@@ -165,4 +167,56 @@ async fn a_token_that_is_not_taken_is_asked_about_once_for_all_who_wait() {
     let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, "opaque"))).await;
     assert!(all.iter().all(|one| matches!(one, Err(Refused::Invalid(_)))));
     assert_eq!(scripted.asked.load(Ordering::SeqCst) - before, 1);
+}
+
+/// The document of its keys, and a token signed by the last one, which counts for it.
+async fn signed() -> (Vec<u8>, String) {
+    let scripted = Arc::new(Scripted::default());
+    scripted.adds("one");
+    let document = Shared(scripted.clone()).keys().await.unwrap();
+    (document, scripted.token("ann"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_judged_by_the_algorithms_and_the_audience_that_are_written_alone() {
+    let (document, token) = signed().await;
+    let keys = KeySet::read(&document, &Revocation::possible(), None).unwrap();
+    let key = keys.of(Some("one"), Algorithm::ES256).next().unwrap();
+    let issuer = auth().issuers.remove(0);
+    let judged = |issuer: &Issuer, resource: &str, by| token::judge(&token, issuer, resource, key, by).map(|_| ());
+    assert_eq!(judged(&issuer, "r", Algorithm::ES256), Ok(()));
+    assert_eq!(judged(&issuer, "other", Algorithm::ES256), Err(Refused::Invalid("the token is for another resource")));
+    let unsigned = Err(Refused::Invalid("the token is not signed as its authorization server signs"));
+    assert_eq!(judged(&issuer, "r", Algorithm::RS256), unsigned, "a key of another kind");
+    let other = Issuer { algorithms: vec![Algorithm::ES384], ..issuer };
+    assert_eq!(judged(&other, "r", Algorithm::ES256), unsigned, "it is not taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_very_many_keys_is_not_believed() {
+    let (document, _) = signed().await;
+    let mut document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let key = document["keys"][0].clone();
+    for (count, is_taken) in [(64, true), (65, false)] {
+        document["keys"] = vec![key.clone(); count].into();
+        let read = KeySet::read(document.to_string().as_bytes(), &Revocation::possible(), None);
+        assert_eq!(read.is_ok(), is_taken, "{count}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verdict_that_is_kept_for_a_while_is_asked_for_again_after_it() {
+    let scripted = Arc::new(Scripted::default());
+    scripted.adds("one");
+    let issuers = start(&scripted);
+    let token = scripted.token("ann");
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(&token).into();
+    let first = shown(&issuers, &token).await.unwrap();
+    let good = || issuers.0.known(digest).is_some_and(|(again, _)| again.revocation.is(&first.revocation));
+    for (fresh, is_kept) in
+        [(Some(SystemTime::now() + Duration::from_secs(60)), true), (Some(SystemTime::now()), false), (None, true)]
+    {
+        issuers.0.verdicts.get_mut(&digest).unwrap().fresh = fresh;
+        assert_eq!(good(), is_kept);
+    }
 }
