@@ -65,6 +65,18 @@ async fn pings_are_answered_and_fragments_are_joined() {
 }
 
 #[tokio::test]
+async fn a_server_that_sends_pings_without_end_is_left_and_met_anew_and_the_others_are_served() {
+    let flood = Rule::on_tool("tool_error", vec![Act::Write("pings\n".into())]).once();
+    let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(flood), "").await;
+    let answer = stage.client.call("frail__tool_error", "{}").await;
+    assert!(answer.message().contains("may or may not have run"), "{}", answer.error());
+    stage.gateway.says(&["too many WebSocket frames that ask for nothing"]).await;
+    let counted = "trunkline_protocol_violations_total{upstream=\"frail\",kind=\"too_many_frames\"} 1";
+    stage.gateway.look_until("/metrics", "it is counted", |page| page.contains(counted)).await;
+    assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "it is opened anew");
+}
+
+#[tokio::test]
 async fn a_binary_message_ends_the_connection_and_says_why() {
     let binary = Rule::on_tool("tool_error", vec![Act::Write("binary\n".into()), Act::Hang]).once();
     let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(binary), "").await;

@@ -28,7 +28,7 @@ fn read(bytes: &[u8], piece: usize, is_client: bool, max: usize) -> (Vec<Message
         loop {
             match messages.next_message() {
                 Ok(None) => break,
-                Ok(Some(Message::Part)) => {}
+                Ok(Some(Message::Part | Message::Blank(_))) => {}
                 Ok(Some(close @ Message::Close(_))) => {
                     seen.push(close);
                     return (seen, None);

@@ -97,6 +97,9 @@ async fn tell(socket: &mut WebSocketStream<TokioIo<Upgraded>>, out: Out) -> Opti
         Out::Raw(raw) if raw == b"ping\n" => {
             socket.send(Message::Ping(Bytes::from_static(b"are you there"))).await.ok()
         }
+        Out::Raw(raw) if raw == b"pings\n" => loop {
+            socket.send(Message::Ping(Bytes::new())).await.ok()?;
+        },
         Out::Raw(raw) if raw == b"binary\n" => socket.send(Message::binary(raw)).await.ok(),
         Out::Raw(raw) => fragments(socket, &raw).await,
         Out::Status { status, body, .. } => {

@@ -3,7 +3,8 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{GREETING, gateway};
+use super::{GREETING, LEGACY, gateway};
+use trunkline_tests::client::Client;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::within::within;
 
@@ -189,4 +190,43 @@ async fn fragments_of_any_size_are_joined_with_pings_between_them() {
     assert!(String::from_utf8_lossy(&answers[0]).contains("\"protocolVersion\":\"2025-11-25\""));
     stream.write_all(&frame(0x88, b"")).await.expect("it reads");
     assert_eq!(next(&mut stream).await, (0x88, Vec::new()), "a close frame without a code is answered with one");
+}
+
+#[tokio::test]
+async fn a_flood_of_frames_that_ask_for_nothing_is_closed_with_1008_and_counted_and_harms_nobody() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    let other = Client::connect(&gateway.reach(), LEGACY).await;
+    let floods = [
+        ("pings", Vec::new(), frame(0x89, b"")),
+        ("pongs", Vec::new(), frame(0x8a, b"")),
+        ("blank messages", Vec::new(), frame(0x81, b"  ")),
+        ("empty pieces", frame(0x01, b"{"), frame(0x00, b"")),
+    ];
+    for (name, begin, one) in &floods {
+        let (mut input, mut output) = raw(&gateway).await.into_split();
+        // It goes on until nobody takes it any more.
+        let flood = async {
+            let many = one.repeat(1000);
+            for piece in std::iter::once(&begin[..]).chain(std::iter::repeat_n(&many[..], 1000)) {
+                if output.write_all(piece).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let said = async {
+            let mut seen = Vec::new();
+            let _ = input.read_to_end(&mut seen).await;
+            seen
+        };
+        let calls = async {
+            for _ in 0..20 {
+                assert_eq!(other.call_once("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "beside {name}");
+            }
+        };
+        let ((), seen, ()) = within("the flood ends", async { tokio::join!(flood, said, calls) }).await;
+        let says = String::from_utf8_lossy(&seen).into_owned();
+        assert!(says.contains("too many frames that ask for nothing"), "{name}: {says:?}");
+    }
+    let counted = format!("trunkline_refused_total{{full=\"frames\"}} {}", floods.len());
+    gateway.look_until("/metrics", "each is counted", |page| page.contains(&counted)).await;
 }

@@ -43,8 +43,10 @@ pub enum Message {
         /// Its last bytes.
         tail: Bytes,
     },
-    /// A frame after which there is nothing to take yet, or never: more of its message comes, or all of that was blank.
+    /// A piece of a message of which more comes.
     Part,
+    /// What asks for nothing, of so many bytes: an empty piece of a message of which more comes, or a message of blanks alone.
+    Blank(usize),
     /// To be answered with the same bytes.
     Ping(Bytes),
     /// An answer to a ping.
@@ -258,7 +260,7 @@ impl<S: Store> Messages<S> {
             self.edges.note(&part);
             self.is_dropped |= !self.is_dropped && !self.store.push(&part);
             if !is_whole {
-                return Ok(Message::Part);
+                return Ok(if part.is_empty() { Message::Blank(0) } else { Message::Part });
             }
             let (head, tail) = self.edges.take();
             if std::mem::take(&mut self.is_dropped) {
@@ -273,7 +275,7 @@ impl<S: Store> Messages<S> {
             return Err(Fault::NotText);
         }
         let trimmed = text.trim_ascii();
-        Ok(if trimmed.is_empty() { Message::Part } else { Message::Text(text.slice_ref(trimmed)) })
+        Ok(if trimmed.is_empty() { Message::Blank(text.len()) } else { Message::Text(text.slice_ref(trimmed)) })
     }
 }
 

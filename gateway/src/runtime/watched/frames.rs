@@ -1,7 +1,8 @@
 //! Follows the frames of HTTP/2 that a peer sends: a head that never ends, and frames that ask for nothing.
 //!
 //! A frame that is no part of a message costs work and often an answer: settings, pings, resets, windows that open by a byte, and interim
-//! heads (1xx) of a server. The library that reads them bounds what it keeps of them, and not how many there are.
+//! heads (1xx) of a server. The library that reads them bounds what it keeps of them, and not how many there are. Control frames and
+//! blank messages of a WebSocket are held within the same measure.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -48,19 +49,18 @@ impl Credit {
         left.frames = (left.frames + frames + (bytes / BYTES_FOR_ONE) as u64).min(AT_ONCE);
     }
 
-    /// Whether one more may come.
-    fn spend(&self) -> bool {
+    /// Whether one more may come, with so many bytes that ask for nothing.
+    pub fn spend(&self, bytes: usize) -> bool {
+        let cost = 1 + (bytes / BYTES_FOR_ONE) as u64;
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if left.frames == 0 {
+        if left.frames < cost {
             let earned = left.since.elapsed().as_millis() as u64 * A_SECOND / 1000;
-            if earned == 0 {
-                return false;
-            }
             left.since += Duration::from_millis(earned * 1000 / A_SECOND);
-            left.frames = earned.min(AT_ONCE);
+            left.frames = (left.frames + earned).min(AT_ONCE);
         }
-        left.frames -= 1;
-        true
+        let rest = left.frames.checked_sub(cost);
+        left.frames = rest.unwrap_or(left.frames);
+        rest.is_some()
     }
 }
 
@@ -149,7 +149,7 @@ impl Frames {
             DATA => self.left > 0 || flags & END_STREAM != 0,
             _ => false,
         };
-        if !asks && !credit.spend() {
+        if !asks && !credit.spend(0) {
             self.spoilt += 1;
             *last = NOBODYS;
         }

@@ -12,7 +12,7 @@ use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::{Late, within};
-use crate::runtime::watched::linger;
+use crate::runtime::watched::{Credit, linger};
 use crate::runtime::{FairShare, Tasks};
 use std::io;
 use std::pin::pin;
@@ -25,6 +25,8 @@ use tokio::sync::mpsc;
 const QUEUE: usize = 256;
 /// How long a close frame may take to be written.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
+/// So many frames that ask for nothing are earned with a message that does.
+const WITH_A_MESSAGE: u64 = 4;
 
 /// What a client is served by.
 pub(super) struct Terms {
@@ -59,6 +61,8 @@ enum End {
     Broken(Fault),
     /// A message that it began does not go on.
     Slow,
+    /// It sends more frames that ask for nothing than it may.
+    Flood,
     /// What it called with is known no more.
     Revoked,
     /// The gateway ends, and what ran has.
@@ -73,6 +77,7 @@ impl End {
             Self::Told(code) => (*code, String::new()),
             Self::Broken(fault) => (Some(fault.code()), fault.to_string()),
             Self::Slow => (Some(1008), "a message did not go on, or came too slowly".to_owned()),
+            Self::Flood => (Some(1008), "too many frames that ask for nothing".to_owned()),
             Self::Revoked => (Some(1008), "the token is no longer valid".to_owned()),
             Self::Drained => (Some(1012), "the gateway is shutting down".to_owned()),
         };
@@ -99,6 +104,7 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
         orders,
         pongs: pongs.clone(),
         pace: Pace::new(terms.pause),
+        credit: Credit::default(),
         max: terms.max,
     };
     drop(early);
@@ -110,6 +116,9 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
     };
     talk.connection.close();
     calls.end();
+    if let Ok(End::Flood) = end {
+        edge.refusals.turn_away("frames", &"a client over WebSocket sends frames that ask for nothing");
+    }
     let written = match end.map(|end| end.order()) {
         // It has closed for want of memory, or the connection broke.
         Err(written) => written,
@@ -132,6 +141,8 @@ struct Talk {
     orders: mpsc::Sender<Order>,
     pongs: Arc<Pongs>,
     pace: Pace,
+    /// How many frames may still come that ask for nothing.
+    credit: Credit,
     max: usize,
 }
 
@@ -166,7 +177,11 @@ impl Talk {
                     Err(fault) => return End::Broken(fault),
                     Ok(None) => break,
                     Ok(Some(Message::Close(frame))) => return End::Told(frame.map(|(code, _)| code)),
-                    Ok(Some(message)) => self.take(message),
+                    Ok(Some(message)) => {
+                        if !self.take(message) {
+                            return End::Flood;
+                        }
+                    }
                 }
                 // Its bytes count as they are read.
                 stretch.message(0).await;
@@ -191,13 +206,21 @@ impl Talk {
         }
     }
 
-    fn take(&mut self, message: Message) {
+    /// Takes a message; false where it is one too many of those that ask for nothing.
+    fn take(&mut self, message: Message) -> bool {
         match message {
             Message::Text(text) => self.connection.take(text),
             Message::Untaken { why, .. } => self.connection.refuse_line(why, self.max),
-            Message::Ping(payload) => self.pongs.put(payload),
-            Message::Pong | Message::Part | Message::Close(_) => {}
+            Message::Ping(payload) => {
+                self.pongs.put(payload);
+                return self.credit.spend(0);
+            }
+            Message::Pong => return self.credit.spend(0),
+            Message::Blank(bytes) => return self.credit.spend(bytes),
+            Message::Part | Message::Close(_) => return true,
         }
+        self.credit.earn(WITH_A_MESSAGE, 0);
+        true
     }
 }
 
@@ -230,6 +253,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     const FRAMES: usize = 20_000;
+    const NOTICE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
     const MAX: usize = 1 << 20;
     const PAUSE: Duration = Duration::from_secs(10);
 
@@ -244,6 +268,7 @@ mod tests {
             orders: mpsc::channel(1).0,
             pongs: Arc::default(),
             pace: Pace::new(PAUSE),
+            credit: Credit::default(),
             max: MAX,
         }
     }
@@ -290,18 +315,56 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_any_frames_leaves_others_their_turns() {
-        for (name, begin, one) in [
-            ("pings", Vec::new(), frame(0x89, b"")),
-            ("pongs", Vec::new(), frame(0x8a, b"")),
-            ("empty pieces", frame(0x01, b"{"), frame(0x00, b"")),
-            ("blank messages", Vec::new(), frame(0x81, b" ")),
+        for (name, begin, one, end) in [
+            ("pings", Vec::new(), frame(0x89, b""), frame(0x81, NOTICE)),
+            ("pongs", Vec::new(), frame(0x8a, b""), frame(0x81, NOTICE)),
+            ("empty pieces", frame(0x01, b"{"), frame(0x00, b""), frame(0x80, b"}")),
+            ("pieces", frame(0x01, b"{"), frame(0x00, b" "), frame(0x80, b"}")),
+            ("blank messages", Vec::new(), frame(0x81, b" "), frame(0x81, NOTICE)),
         ] {
-            let (mut talk, bytes) = (talk(), [begin, one.repeat(FRAMES)].concat());
+            // As many as each message earns, so that the connection goes on.
+            let group = [begin, one.repeat(WITH_A_MESSAGE as usize), end].concat();
+            let (mut talk, bytes) = (talk(), group.repeat(FRAMES / WITH_A_MESSAGE as usize));
+            let mut end = End::Drained;
             let flood = async {
-                let _end = talk.read(&mut &bytes[..]).await;
+                end = talk.read(&mut &bytes[..]).await;
             };
             let turns = turns_beside(flood).await;
             assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
+            assert!(matches!(end, End::Gone), "all of them are taken: {name}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_that_ask_for_nothing_are_taken_within_measure_and_end_the_connection_beyond_it() {
+        let blank = |size: usize| frame(0x81, &vec![b' '; size]);
+        for (name, begin, one, most) in [
+            ("pings", Vec::new(), frame(0x89, b"x"), 1000),
+            ("pongs", Vec::new(), frame(0x8a, b""), 1000),
+            ("empty pieces", frame(0x01, b"{"), frame(0x00, b""), 1000),
+            ("blank messages", Vec::new(), blank(1), 1000),
+            ("empty messages", Vec::new(), blank(0), 1000),
+            ("long blank messages", Vec::new(), blank(4096), 200),
+        ] {
+            for (count, is_flood) in [(most, false), (most + 1, true)] {
+                let (mut talk, bytes) = (talk(), [begin.clone(), one.repeat(count)].concat());
+                let end = talk.read(&mut &bytes[..]).await;
+                assert_eq!(matches!(end, End::Flood), is_flood, "{count} {name}");
+            }
+            // And so many a second.
+            let mut talk = talk();
+            let end = talk.read(&mut &[begin, one.repeat(most)].concat()[..]).await;
+            assert!(matches!(end, End::Gone), "{name}");
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let end = talk.read(&mut &one.repeat(most / 10)[..]).await;
+            assert!(matches!(end, End::Gone), "{name}");
+            let end = talk.read(&mut &one[..]).await;
+            assert!(matches!(end, End::Flood), "{name}");
+            assert_eq!(end.order().map(|Order::Close { code, .. }| code), Some(Some(1008)));
+        }
+        // The pieces of a message are what it consists of, however many there are.
+        let (mut talk, pieces) = (talk(), frame(0x00, b"x").repeat(FRAMES));
+        let end = talk.read(&mut &[frame(0x01, b"{"), pieces, frame(0x80, b"}")].concat()[..]).await;
+        assert!(matches!(end, End::Gone));
     }
 }

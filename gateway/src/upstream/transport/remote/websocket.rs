@@ -13,7 +13,7 @@ use crate::protocol::frame::message::{BATCH_MAX, Frame};
 use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
-use crate::runtime::watched::linger;
+use crate::runtime::watched::{Credit, linger};
 use crate::runtime::{FairShare, Tasks, aside};
 use crate::secrets::mask;
 use crate::secrets::printable;
@@ -38,6 +38,10 @@ const REASON_CHARS: usize = 123;
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The code of a connection whose other side begins a message and does not go on.
 const TOO_SLOW: u16 = 1008;
+/// The code of one whose other side sends too many frames that ask for nothing.
+const TOO_MANY: u16 = 1008;
+/// So many of those are earned with each message.
+const WITH_A_MESSAGE: u64 = 4;
 
 /// Connects. What it starts belongs to the level; the end of the level closes the pipe.
 pub(crate) async fn open(
@@ -85,7 +89,7 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
 async fn read(pipe: &Arc<Pipe>, input: &mut (impl AsyncRead + Unpin), max: usize, controls: &Controls) -> Cause {
     let mut messages = Messages::of_server(max, Gather::new(pipe.inbox.budget(), Kind::Line, max));
     let mut sorter = Sorter::new(pipe, max, Source::Network);
-    let (mut stretch, mut pace) = (FairShare::default(), Pace::new(PAUSE_MAX));
+    let (mut stretch, mut pace, credit) = (FairShare::default(), Pace::new(PAUSE_MAX), Credit::default());
     loop {
         let count = match more(&mut messages, &mut pace, input).await {
             Some(Ok(count @ 1..)) => count,
@@ -105,6 +109,11 @@ async fn read(pipe: &Arc<Pipe>, input: &mut (impl AsyncRead + Unpin), max: usize
             match messages.next_message() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
+                    if let Some(why) = measured(&message, &credit) {
+                        pipe.inbox.violated("too_many_frames", &why.full());
+                        controls.close(Some(TOO_MANY), "too many frames that ask for nothing");
+                        return why;
+                    }
                     if let Some(why) = take(pipe, &mut sorter, message, controls) {
                         return why;
                     }
@@ -149,6 +158,21 @@ async fn more(
     }
 }
 
+/// Whether no more of what asks for nothing comes than may: why none follows, where it does.
+fn measured(message: &Message, credit: &Credit) -> Option<Cause> {
+    let bytes = match message {
+        Message::Ping(_) | Message::Pong => 0,
+        Message::Blank(bytes) => *bytes,
+        Message::Text(_) | Message::Untaken { .. } => {
+            credit.earn(WITH_A_MESSAGE, 0);
+            return None;
+        }
+        Message::Part | Message::Close(_) => return None,
+    };
+    let said = "it sent too many WebSocket frames that ask for nothing: pings, pongs, blank messages, empty pieces";
+    (!credit.spend(bytes)).then(|| Cause::new(CauseCode::ResponseInvalid, said))
+}
+
 /// Takes a message; why none follows.
 fn take(pipe: &Pipe, sorter: &mut Sorter<'_>, message: Message, controls: &Controls) -> Option<Cause> {
     match message {
@@ -168,7 +192,7 @@ fn take(pipe: &Pipe, sorter: &mut Sorter<'_>, message: Message, controls: &Contr
             }
             pipe.filled.notify_one();
         }
-        Message::Part | Message::Pong => {}
+        Message::Part | Message::Blank(_) | Message::Pong => {}
         Message::Close(frame) => {
             controls.close(frame.as_ref().map(|(code, _)| *code), "");
             return Some(closed(frame.as_ref().map(|(code, reason)| (*code, &reason[..]))));

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 const LEGACY: Revision = Revision::V2025_06_18;
 const MAX: usize = 8 << 20;
+const NOTICE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
 
 /// An upstream over a WebSocket, and its end of the connection, which holds so much in either direction.
 fn stage(mut rig: Rig, room: usize) -> (Rig, DuplexStream) {
@@ -85,8 +86,8 @@ async fn refused(reply: &mut Reply) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn of_many_pings_the_newest_is_answered_and_the_connection_goes_on() {
-    let (rig, mut far) = stage(Rig::new(config()), 256);
-    for number in 0..5000_u32 {
+    let (rig, mut far) = stage(Rig::new(config()), 64);
+    for number in 0..1000_u32 {
         bounded(far.write_all(&frame(0x89, &number.to_be_bytes()))).await.expect("it reads all of them");
     }
     sleep(Duration::from_secs(7)).await;
@@ -94,7 +95,7 @@ async fn of_many_pings_the_newest_is_answered_and_the_connection_goes_on() {
     assert_eq!((state, cause.contains("input not read")), (State::Degraded, true), "{cause}");
     let pongs = so_far(&mut far).await;
     assert!(pongs.iter().all(|(first, _)| *first == 0x8a) && pongs.len() < 100, "{} pongs", pongs.len());
-    assert_eq!(pongs.last().expect("one came").1, 4999_u32.to_be_bytes(), "the newest is answered");
+    assert_eq!(pongs.last().expect("one came").1, 999_u32.to_be_bytes(), "the newest is answered");
     assert_eq!((shown(&rig).0, rig.pipe.is_closed()), (State::Ready, false));
 }
 
@@ -103,7 +104,8 @@ async fn a_server_that_goes_on_pinging_and_never_reads_is_given_up() {
     let (rig, mut far) = stage(Rig::new(config()), 256);
     let begun = Instant::now();
     let pinging = async {
-        while far.write_all(&frame(0x89, b"ping").repeat(100)).await.is_ok() {
+        // Fewer a second than are too many in any case.
+        while far.write_all(&frame(0x89, b"ping").repeat(8)).await.is_ok() {
             sleep(Duration::from_millis(100)).await;
         }
     };
@@ -142,17 +144,46 @@ async fn a_message_counts_while_it_comes_and_is_dropped_where_there_is_no_memory
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_any_frames_leaves_others_their_turns() {
     const FRAMES: usize = 20_000;
-    for (name, begin, one) in [
-        ("pings", Vec::new(), frame(0x89, b"")),
-        ("pongs", Vec::new(), frame(0x8a, b"")),
-        ("empty pieces", frame(0x01, b"{"), frame(0x00, b"")),
-        ("blank messages", Vec::new(), frame(0x81, b" ")),
+    for (name, begin, one, end) in [
+        ("pings", Vec::new(), frame(0x89, b""), frame(0x81, NOTICE)),
+        ("pongs", Vec::new(), frame(0x8a, b""), frame(0x81, NOTICE)),
+        ("empty pieces", frame(0x01, &NOTICE[..1]), frame(0x00, b""), frame(0x80, &NOTICE[1..])),
+        ("pieces", frame(0x01, b" "), frame(0x00, b" "), frame(0x80, NOTICE)),
+        ("blank messages", Vec::new(), frame(0x81, b" "), frame(0x81, NOTICE)),
     ] {
         let rig = Rig::new(config());
-        let bytes = [begin, one.repeat(FRAMES)].concat();
-        let turns =
-            turns_beside(async { drop(read(&rig.pipe, &mut &bytes[..], MAX, &Controls::default()).await) }).await;
+        // As many as each message earns, so that the connection goes on.
+        let group = [begin, one.repeat(WITH_A_MESSAGE as usize), end].concat();
+        let bytes = group.repeat(FRAMES / WITH_A_MESSAGE as usize);
+        let mut cause = None;
+        let flood = async { cause = Some(read(&rig.pipe, &mut &bytes[..], MAX, &Controls::default()).await) };
+        let turns = turns_beside(flood).await;
         assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
+        assert_eq!(cause.map(|cause| cause.code()), Some(CauseCode::ConnectionLost), "all of them are taken: {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_ask_for_nothing_are_taken_within_measure_and_end_the_connection_beyond_it() {
+    let blank = |size: usize| frame(0x81, &vec![b' '; size]);
+    for (name, begin, one, most) in [
+        ("pings", Vec::new(), frame(0x89, b"x"), 1000),
+        ("pongs", Vec::new(), frame(0x8a, b""), 1000),
+        ("empty pieces", frame(0x01, b"{"), frame(0x00, b""), 1000),
+        ("blank messages", Vec::new(), blank(1), 1000),
+        ("long blank messages", Vec::new(), blank(4096), 200),
+    ] {
+        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        far.write_all(&[begin, one.repeat(most)].concat()).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        assert!(!rig.pipe.is_closed(), "{most} {name} are taken");
+        // And so many a second: since the first millisecond none has been earned.
+        far.write_all(&one.repeat(2)).await.unwrap();
+        let cause = bounded(rig.pipe.closed()).await;
+        assert_eq!(cause.code(), CauseCode::ResponseInvalid, "{name}");
+        assert!(cause.full().contains("too many WebSocket frames"), "{cause:?}");
+        let (first, payload) = so_far(&mut far).await.pop().expect("a close frame comes");
+        assert_eq!((first, &payload[..2]), (0x88, &1008_u16.to_be_bytes()[..]), "{name}");
     }
 }
 
