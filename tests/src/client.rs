@@ -20,6 +20,7 @@ pub mod converse;
 pub mod desk;
 mod headers;
 pub mod http;
+pub mod over_tls;
 mod pool;
 pub mod request;
 pub mod stdio;

@@ -13,6 +13,7 @@ pub mod look;
 pub mod place;
 pub mod round;
 mod rules;
+mod secured;
 mod setting;
 mod siege;
 pub mod stage;

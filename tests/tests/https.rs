@@ -12,7 +12,7 @@ use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Answers, Script};
 use trunkline_tests::tape::Tape;
-use trunkline_tests::upstream::Upstream;
+use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 
@@ -66,6 +66,18 @@ async fn a_session_upstream_with_a_known_authority_works() {
 #[tokio::test]
 async fn a_stateless_upstream_with_a_known_authority_works() {
     works(Revision::MODERN, "localhost").await;
+}
+
+#[tokio::test]
+async fn a_server_without_tls_behind_a_secured_address_says_what_to_write() {
+    for (way, plain, secured) in [(Way::Http, "http://", "https://"), (Way::WebSocket, "ws://", "wss://")] {
+        let upstream = Upstream::start(way, Script::new("up", LEGACY)).await;
+        let url = upstream.url().replacen(plain, secured, 1);
+        let gateway = Gateway::serve(&Config::new().section(&format!("[upstreams.up]\nurl = \"{url}\""))).await;
+        let says = "the server does not speak TLS; where it is not to, begin `url` with http:// or ws://";
+        gateway.says(&["up", says]).await;
+        gateway.look_until("/readyz?verbose", "the cause is shown", |page| page.contains(says)).await;
+    }
 }
 
 /// The reason stands in the log, at `/readyz` and in a caller's error, and not one byte of a request was sent.

@@ -93,6 +93,11 @@ async fn faults_by_a_seed_break_no_invariant_for_clients_on_one_connection_each(
     rounds((Face::Connections, Log::Usual), 8, 8, "four clients on a connection each").await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_by_a_seed_break_no_invariant_for_clients_within_tls() {
+    rounds((Face::Secured, Log::Usual), 8, 8, "four clients within TLS").await;
+}
+
 /// What ails an upstream as a whole is shown, and that it is over: by chance among the faults of a seed, and here always.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {

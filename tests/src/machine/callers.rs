@@ -1,8 +1,11 @@
 //! Who calls: clients of two principals over each face of the gateway, or one host.
 
+use std::net::SocketAddr;
+
 use crate::cable::{Cable, Carries};
 use crate::client::{Client, Desk, Reach};
 use crate::gateway::{Config, Gateway, StdioGateway};
+use crate::machine::secured::Door;
 use crate::machine::setting::{self, INNOCENT};
 use crate::machine::stage::address;
 use crate::revision::Revision;
@@ -16,7 +19,9 @@ pub enum Face {
     Http,
     /// Four clients, each on one connection for all that it says: two by WebSocket, one by HTTP+SSE, one by a socket of this machine.
     Connections,
-    /// Both.
+    /// Four clients by Streamable HTTP within TLS: two on one connection of HTTP/2 each, two with HTTP/1.1.
+    Secured,
+    /// All of these.
     Every,
     /// One host by stdio.
     Stdio,
@@ -56,19 +61,22 @@ pub(super) struct Callers {
 }
 
 /// The gateway starts, and they come.
-pub(super) async fn come(face: Face, config: &Config, seed: &Seed) -> Callers {
+pub(super) async fn come(face: Face, config: &Config, door: &Door, seed: &Seed) -> Callers {
     match face {
-        Face::Http | Face::Connections | Face::Every => {
+        Face::Http | Face::Connections | Face::Secured | Face::Every => {
             let gateway = Gateway::serve(config).await;
             let (mut cable, mut callers) = (None, Vec::new());
-            if face != Face::Connections {
+            if matches!(face, Face::Http | Face::Every) {
                 let wire = Cable::to(address(&gateway.url), seed.part("client")).await;
                 wire.carry(Carries::InPieces);
                 callers.extend(by_requests(&gateway, &wire).await);
                 cable = Some(wire);
             }
-            if face != Face::Http {
+            if matches!(face, Face::Connections | Face::Every) {
                 callers.extend(by_connections(&gateway).await);
+            }
+            if matches!(face, Face::Secured | Face::Every) {
+                callers.extend(within_tls(door).await);
             }
             Callers { gateway: Some(gateway), host: None, cable, callers }
         }
@@ -92,11 +100,26 @@ async fn by_requests(gateway: &Gateway, wire: &Cable) -> Vec<Caller> {
         (ann, over_wire, Revision::R2025_06_18, Ids::Always("\"1\"")),
         (bob, gateway.reach(), Revision::R2025_03_26, Ids::Numbers),
     ];
+    by(lanes, address(&gateway.url)).await
+}
+
+async fn within_tls(door: &Door) -> Vec<Caller> {
+    let [ann, bob] = INNOCENT;
+    let lanes = [
+        (ann, door.by_http2().await, Revision::MODERN, Ids::Always("1")),
+        (bob, door.by_http2().await, Revision::R2025_11_25, Ids::Texts),
+        (ann, door.by_http1().await, Revision::R2025_06_18, Ids::Always("\"1\"")),
+        (bob, door.by_http1().await, Revision::MODERN, Ids::Numbers),
+    ];
+    by(lanes, door.address).await
+}
+
+async fn by(lanes: [(&'static str, Reach, Revision, Ids); 4], host: SocketAddr) -> Vec<Caller> {
     let mut callers = Vec::new();
     for (principal, reach, revision, ids) in lanes {
         let mut client = Client::open_with(&reach, revision, Desk::closed().unjudging()).await;
-        // Over the wire too it is the gateway that is asked for.
-        client.http().always("host", &address(&gateway.url).to_string());
+        // Whatever lies between, it is the gateway that is asked for.
+        client.http().always("host", &host.to_string());
         client.http().always("authorization", &setting::bearer(principal));
         if !revision.is_modern() {
             client.greet().await;

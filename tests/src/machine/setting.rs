@@ -9,6 +9,7 @@ use crate::gateway::Config;
 use crate::gateway::config::tls_of;
 use crate::machine::fault::MESSAGE_MAX_MIB;
 use crate::machine::place::Place;
+use crate::machine::secured::Door;
 use crate::machine::stage::{Face, Log};
 use crate::revision::Revision;
 use crate::scratch::Scratch;
@@ -105,7 +106,7 @@ pub(crate) fn configuration(
     places: &[Place],
     hers: &Place,
     (deadline, log): (Option<Duration>, Log),
-    scratch: &Scratch,
+    (scratch, door): (&Scratch, &Door),
 ) -> Config {
     let call_timeout = deadline.map_or("0".into(), |deadline| format!("\"{}ms\"", deadline.as_millis()));
     let mut secrets = Secrets { scratch, made: 0 };
@@ -134,6 +135,9 @@ pub(crate) fn configuration(
     }
     if matches!(face, Face::Connections | Face::Every) {
         config = config.with_socket();
+    }
+    if matches!(face, Face::Secured | Face::Every) {
+        config = config.listed("").section(&door.section(scratch));
     }
     if face != Face::Stdio {
         for name in [INNOCENT[0], INNOCENT[1], HOSTILE] {

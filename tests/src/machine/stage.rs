@@ -12,6 +12,7 @@ use crate::log;
 use crate::machine::callers::{self, Caller, Callers};
 use crate::machine::guest::Guest;
 use crate::machine::place::Place;
+use crate::machine::secured::Door;
 use crate::machine::setting::{self, ASKER, CEILING_KIB, INNOCENT};
 use crate::machine::{lines, look, siege};
 use crate::process;
@@ -67,9 +68,9 @@ impl Stage {
         for number in 0..ALL {
             places.push(setting::place(number, seed).await);
         }
-        let (scratch, hers) = (Scratch::new(), setting::hers(seed).await);
-        let config = setting::configuration(face, &places, &hers, (deadline, log), &scratch);
-        let Callers { gateway, host, cable, callers } = callers::come(face, &config, seed).await;
+        let (scratch, hers, door) = (Scratch::new(), setting::hers(seed).await, Door::new());
+        let config = setting::configuration(face, &places, &hers, (deadline, log), (&scratch, &door));
+        let Callers { gateway, host, cable, callers } = callers::come(face, &config, &door, seed).await;
         let stage = Stage {
             places,
             callers,

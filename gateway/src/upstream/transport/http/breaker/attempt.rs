@@ -75,6 +75,8 @@ impl Drop for Attempt {
 /// What an outcome says of the upstream: a bare server error, or a connection that did not hold, is a failure of it.
 fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
     let failure = match outcome {
+        // As one that answers 429: it works, and has enough of us.
+        Err(Lost::Unknown(why)) if why.code() == CauseCode::RateLimited => return,
         Err(Lost::Unknown(why) | Lost::Unsent(why)) => Some(why),
         Err(Lost::Status(refusal)) => match refusal.class() {
             // It works, and has enough of us.
@@ -164,20 +166,35 @@ mod tests {
     /// So often two outcomes come at the same time.
     const ROUNDS: usize = 5_000;
 
-    #[tokio::test]
-    async fn an_open_breaker_is_shown_and_a_closed_one_is_not_although_outcomes_cross() {
+    /// An upstream with a breaker that opens after so many failures.
+    fn stage(failures: u32) -> (Rig, Arc<HttpClient>) {
         let rig = Rig::new(config());
         rig.instance.status.came_up();
-        let breaker = BreakerConfig { failures: 1, open_for: Duration::from_secs(3600) };
+        let breaker = Breaker::new(Some(BreakerConfig { failures, open_for: Duration::from_secs(3600) }));
         let remote = Remote::new("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
-        let wire = HttpClient::new(
-            (&remote, None),
-            4096,
-            Breaker::new(Some(breaker)).into(),
-            rig.instance.clone(),
-            rig.tasks.clone(),
-        );
-        let (wire, turn) = (wire.unwrap(), Barrier::new(2));
+        let wire =
+            HttpClient::new((&remote, None), 4096, breaker.into(), rig.instance.clone(), rig.tasks.clone()).unwrap();
+        (rig, wire)
+    }
+
+    #[tokio::test]
+    async fn whether_an_upstream_answers_or_only_asks_for_calm_is_told_apart() {
+        let (rig, wire) = stage(2);
+        let _instance = &rig.instance;
+        let calm = || Err(Lost::Unknown(Cause::new(CauseCode::RateLimited, "ENHANCE_YOUR_CALM")));
+        let broke = || Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, "it was reset")));
+        (0..10).for_each(|_| judge(&wire, &calm()));
+        assert!(!wire.breaker.is_marked(), "it works, and has enough of us");
+        judge(&wire, &broke());
+        judge(&wire, &calm());
+        assert!(wire.breaker.is_marked(), "nor is that an answer");
+        judge(&wire, &broke());
+        assert!(matches!(wire.breaker.verdict(Instant::now(), true), Verdict::Reject(..)));
+    }
+
+    #[tokio::test]
+    async fn an_open_breaker_is_shown_and_a_closed_one_is_not_although_outcomes_cross() {
+        let ((rig, wire), turn) = (stage(1), Barrier::new(2));
         let outcomes = |outcome: Result<Body, Lost>| {
             for _ in 0..ROUNDS {
                 turn.wait();

@@ -201,10 +201,14 @@ fn in_words(error: &(dyn Error + 'static)) -> Option<String> {
     Some(format!("it reset the request (HTTP/2: {:?})", error.reason()?))
 }
 
-/// An error that has ended a connection, and what to do about it.
+/// An error that has ended a connection, and what to do about it. An upstream that has enough of us says so in HTTP/2 with a reason of its
+/// own.
 pub(super) fn broken(error: &hyper::Error) -> Cause {
-    let cause = Cause::new(CauseCode::ConnectionLost, format!("the connection broke: {}", causes(error)));
-    let reason = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>()).and_then(h2::Error::reason);
+    let fault = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let reason = fault.and_then(h2::Error::reason);
+    let is_calmed = reason == Some(h2::Reason::ENHANCE_YOUR_CALM) && fault.is_some_and(h2::Error::is_remote);
+    let code = if is_calmed { CauseCode::RateLimited } else { CauseCode::ConnectionLost };
+    let cause = Cause::new(code, format!("the connection broke: {}", causes(error)));
     match reason {
         Some(h2::Reason::HTTP_1_1_REQUIRED) => cause.advise("set `http2 = false` in its `tls`"),
         _ if error.is_parse() => {

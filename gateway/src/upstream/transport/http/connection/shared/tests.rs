@@ -1,6 +1,7 @@
 //! An upstream of HTTP/2 that refuses, leaves and breaks, over streams in memory.
 
 use super::{AGE_MAX, CONNECTION_WINDOW, EXCHANGES_MAX, Exchange, IDLE_TIME, Shared, WINDOW};
+use crate::health::CauseCode;
 use crate::runtime::Tasks;
 use crate::runtime::watched::Pieces;
 use crate::upstream::tests::rig::{Rig, config};
@@ -160,6 +161,24 @@ async fn why_an_exchange_broke_is_said_in_words_that_help() {
         let (answered, ()) = tokio::join!(one, serves);
         let said = answered.unwrap_err().text().full().into_owned();
         assert!(said.ends_with(says), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_asks_for_calm_is_told_from_one_that_breaks() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    for (reason, code) in
+        [(Reason::ENHANCE_YOUR_CALM, CauseCode::RateLimited), (Reason::INTERNAL_ERROR, CauseCode::ConnectionLost)]
+    {
+        let (shared, mut server) = connected(&tasks, &over).await;
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            next(&mut server).await.1.send_reset(reason);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        let (answered, ()) = tokio::join!(one, serves);
+        let Err(Lost::Unknown(why)) = answered else { panic!("it may have run: {answered:?}") };
+        assert_eq!(why.code(), code, "{why:?}");
     }
 }
 
