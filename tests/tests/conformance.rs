@@ -2,6 +2,7 @@
 
 mod accepted;
 mod clients;
+mod logins;
 mod servers;
 mod table;
 
@@ -56,4 +57,13 @@ async fn every_scenario_for_clients_passes_with_the_gateway_in_between() {
     table::print_clients(&runs);
     let faults: Vec<String> = runs.iter().filter_map(clients::Run::fault).collect();
     assert!(faults.is_empty(), "not passed through the gateway:\n{}", faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_scenario_about_authorization_is_worse_than_with_the_official_clients() {
+    let Some(suite) = Suite::ready() else { return };
+    let runs = logins::run_all(suite).await;
+    table::print_logins(&runs);
+    let worse: Vec<String> = runs.iter().filter_map(logins::Run::worse).collect();
+    assert!(worse.is_empty(), "worse than with the official SDK:\n{}", worse.join("\n"));
 }

@@ -17,6 +17,8 @@ use crate::scratch::Scratch;
 
 /// How long a run may take on a crowded machine; what it has not come to by then is missing.
 const LIMIT: Duration = Duration::from_secs(180);
+/// How the names of scenarios about authorization begin.
+const LOGINS: &str = "auth/";
 /// How many runs go on at once: each waits four fifths of its time.
 static TURNS: Semaphore = Semaphore::const_new(4);
 
@@ -143,17 +145,28 @@ impl Suite {
         if let Some(revision) = leg.revision {
             args.extend(["--spec-version", revision]);
         }
-        self.run(leg.edition, &args, "server-").await.checks
+        self.run(self.program(leg.edition), &args, ("", "server-")).await.checks
     }
 
     /// The scenarios for clients at a revision, but for those that are about authorization.
     pub async fn scenarios_for_clients(&self, edition: Edition, revision: &str) -> Vec<String> {
+        let all = self.all_for_clients(edition, revision).await;
+        all.into_iter().filter(|name| !name.starts_with(LOGINS)).collect()
+    }
+
+    /// Those that are.
+    pub async fn scenarios_of_logins(&self, edition: Edition, revision: &str) -> Vec<String> {
+        let all = self.all_for_clients(edition, revision).await;
+        all.into_iter().filter(|name| name.starts_with(LOGINS)).collect()
+    }
+
+    async fn all_for_clients(&self, edition: Edition, revision: &str) -> Vec<String> {
         let list = self.program(edition).args(["list", "--client", "--spec-version", revision]).output();
         let list =
             tokio::time::timeout(LIMIT, list).await.expect("a list takes a moment").expect("node can be started");
         let names = String::from_utf8_lossy(&list.stdout).into_owned();
         let named = names.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
-        named.filter(|name| !name.starts_with("auth/")).map(str::to_owned).collect()
+        named.map(str::to_owned).collect()
     }
 
     /// Runs a scenario for clients: the official SDK that speaks the revision, through a gateway to the suite's mock.
@@ -161,8 +174,31 @@ impl Suite {
         let command = format!("{} {}", self.node.display(), self.script("through.mjs"));
         let timeout = LIMIT.as_millis().to_string();
         let args = ["client", "--command", &command, "--scenario", scenario, "--spec-version", revision];
-        let mut ran = self.run(edition, &[&args[..], &["--timeout", &timeout]].concat(), "").await;
+        let args = [&args[..], &["--timeout", &timeout]].concat();
+        let mut ran = self.run(self.program(edition), &args, ("", "")).await;
         (ran.ended_well, ran.checks.remove(scenario).unwrap_or_default())
+    }
+
+    /// Runs a scenario about authorization: the gateway is the client of the suite's servers, or the official SDK is. An extension's has no
+    /// revision.
+    pub async fn log_in(
+        &self,
+        edition: Edition,
+        revision: Option<&str>,
+        scenario: &str,
+        is_direct: bool,
+    ) -> (bool, Vec<Check>) {
+        let command = format!("{} {}", self.node.display(), self.script("login.mjs"));
+        let timeout = LIMIT.as_millis().to_string();
+        let mut args = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", &timeout];
+        args.extend(revision.iter().flat_map(|revision| ["--spec-version", revision]));
+        let mut program = self.program(edition);
+        if is_direct {
+            program.env_remove("TRUNKLINE");
+        }
+        let mut ran = self.run(program, &args, (LOGINS, "")).await;
+        let name = scenario.strip_prefix(LOGINS).unwrap_or(scenario);
+        (ran.ended_well, ran.checks.remove(name).unwrap_or_default())
     }
 
     /// Waits for one of the few places at the machine.
@@ -182,10 +218,9 @@ impl Suite {
         command
     }
 
-    async fn run(&self, edition: Edition, args: &[&str], prefix: &str) -> Ran {
+    async fn run(&self, mut program: Command, args: &[&str], (folder, prefix): (&str, &str)) -> Ran {
         let results = Scratch::new();
-        let mut child = self
-            .program(edition)
+        let mut child = program
             .args(args)
             .arg("--output-dir")
             .arg(results.path())
@@ -196,7 +231,7 @@ impl Suite {
         // What it came to until it was stopped counts.
         let ended = tokio::time::timeout(LIMIT, child.wait()).await;
         let ended_well = matches!(ended, Ok(Ok(status)) if status.success());
-        Ran { ended_well, checks: read(results.path(), prefix) }
+        Ran { ended_well, checks: read(&results.path().join(folder), prefix) }
     }
 }
 

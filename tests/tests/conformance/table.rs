@@ -7,6 +7,7 @@ use trunkline_tests::conformance::Leg;
 
 use super::accepted::ACCEPTED;
 use super::clients::Run;
+use super::logins;
 use super::servers::Verdict;
 
 /// Prints the table and the notes; past the test runner, which would swallow them.
@@ -60,6 +61,23 @@ pub(crate) fn print_clients(runs: &[Run]) {
         let again = if run.looks > 1 { format!(", tried {} times", run.looks) } else { String::new() };
         let edition = format!("{:?}", run.edition).to_lowercase();
         let _ = writeln!(text, "{edition}, {} {:38}{:>4}  {end}{again}", run.revision, run.scenario, run.passed());
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints how each scenario about authorization went.
+pub(crate) fn print_logins(runs: &[logins::Run]) {
+    let mut text = String::from(
+        "\nconformance, authorization: passed checks with the gateway and with the official SDK as the client\n",
+    );
+    for run in runs {
+        let _ = write!(text, "{:?}, {:10} {:43}", run.edition, run.revision.unwrap_or("extension"), run.scenario);
+        for came in [&run.gateway, &run.sdk] {
+            let end = if came.has_passed { "passed" } else { "NOT PASSED" };
+            let again = if came.looks > 1 { format!(" after {}", came.looks) } else { String::new() };
+            let _ = write!(text, "{:>4}  {:20}", came.passed(), format!("{end}{again}"));
+        }
+        let _ = writeln!(text, "{}", run.sdk.faults().into_iter().collect::<Vec<_>>().join(", "));
     }
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

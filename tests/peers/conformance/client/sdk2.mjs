@@ -3,13 +3,17 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 
 const FRESH = { cacheMode: "refresh" };
 
-export async function connect(url) {
+export const finish = (transport, back) => transport.finishAuth(back.searchParams);
+
+export const transportTo = (url, options) => new StreamableHTTPClientTransport(new URL(url), options);
+
+export async function connect(url, transport = transportTo(url)) {
   const client = new Client(
     { name: "typescript-sdk-2", version: "1" },
     { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } },
   );
   client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { confirmed: true } }));
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  await client.connect(transport);
   return {
     tools: async () => (await client.listTools(undefined, FRESH)).tools,
     call: (name, args) => client.callTool({ name, arguments: args }),

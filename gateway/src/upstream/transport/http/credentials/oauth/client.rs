@@ -1,6 +1,6 @@
 //! Who the gateway is at an authorization server: a client that the configuration names, or one that registers there (RFC 7591).
 
-use super::server::Server;
+use super::server::{Server, unsaid};
 use super::way::{posted, quoted, to};
 use crate::health::Cause;
 use crate::runtime::Tasks;
@@ -72,10 +72,14 @@ pub(super) async fn client(
         "token_endpoint_auth_method": method,
         "application_type": "native",
     });
-    let (status, body) = posted(&place, wanted.to_string().into_bytes(), tasks)
-        .await
-        .map_err(|why| unavailable("the gateway cannot register at the authorization server: ").then(&why))?;
+    let (status, body) = posted(&place, wanted.to_string().into_bytes(), tasks).await.map_err(|why| {
+        let why = unavailable("the gateway cannot register at the authorization server: ").then(&why);
+        if server.is_assumed { unsaid(&Cause::default().own("; ").then(&why)) } else { why }
+    })?;
     let refused = |said: String| {
+        if server.is_assumed {
+            return Err(unsaid(&Cause::default()));
+        }
         let cause =
             unavailable(format!("the authorization server does not register the gateway (HTTP {})", status.as_u16()));
         let advice = "register it there by hand, and write its `client_id` under `auth`";

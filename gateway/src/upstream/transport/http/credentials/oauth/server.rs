@@ -31,6 +31,24 @@ pub(super) struct Server {
     /// Whether it names itself in what it sends the browser back with (RFC 9207).
     pub(super) authorization_response_iss_parameter_supported: bool,
     pub(super) code_challenge_methods_supported: Vec<String>,
+    /// It says nothing of itself, and its end points are those that 2025-03-26 has for such a one.
+    #[serde(skip)]
+    pub(super) is_assumed: bool,
+}
+
+impl Server {
+    /// An upstream that has no word on authorization, as its own authorization server (2025-03-26).
+    fn assumed(issuer: &str) -> Self {
+        let at = |path: &str| format!("{}{path}", issuer.trim_end_matches('/'));
+        Self {
+            issuer: issuer.to_owned(),
+            authorization_endpoint: at("/authorize"),
+            token_endpoint: at("/token"),
+            registration_endpoint: Some(at("/register")),
+            is_assumed: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Asks an authorization server of a resource, in all places where its document may lie.
@@ -58,11 +76,10 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
         return Err(it(" is not reached: ").then(&why));
     }
     if !resource.is_said && login.issuer.is_none() {
-        let said = "the upstream says neither which authorization server it believes nor that it is its own";
-        let advice = "write the authorization server as `issuer` under `auth`, or set a token there";
-        let odd = resource.odd.as_ref().or(odd.as_ref());
-        let odd = odd.map(|why| Cause::default().own(": ").then(why)).unwrap_or_default();
-        return Err(unavailable(said).then(&odd).advise(advice));
+        return match resource.odd.as_ref().or(odd.as_ref()) {
+            Some(why) => Err(unsaid(&Cause::default().own(": ").then(why))),
+            None => Ok(Server::assumed(issuer)),
+        };
     }
     match odd {
         Some(why) => Err(it(" says nothing of itself that can be read: ").then(&why)),
@@ -71,6 +88,13 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
             Err(it(" says nothing of itself; asked were ").foreign(&tried.join(" and ")))
         }
     }
+}
+
+/// Why nobody can log in at an upstream that has no word on authorization.
+pub(super) fn unsaid(why: &Cause) -> Cause {
+    let said = "the upstream says neither which authorization server it believes nor that it is its own";
+    let advice = "write the authorization server as `issuer` under `auth`, or set a token there";
+    unavailable(said).then(why).advise(advice)
 }
 
 fn judged(server: Server) -> Result<Server, Cause> {
@@ -91,7 +115,54 @@ fn judged(server: Server) -> Result<Server, Cause> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::way::tests::login;
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn an_upstream_without_a_word_is_asked_where_2025_03_26_has_it_and_nobody_else_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, tasks) = (listener.local_addr().unwrap().port(), Tasks::new());
+        let own = format!("http://127.0.0.1:{port}");
+        let answering = |answer: &'static str| {
+            let listener = &listener;
+            async move {
+                loop {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    let _head = stream.read(&mut [0; 4096]).await;
+                    _ = stream.write_all(answer.as_bytes()).await;
+                }
+            }
+        };
+        let nothing = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let page = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>";
+        let written = Login { issuer: Some(own.clone()), ..login("up", port) };
+        for (login, is_said, answer, says) in [
+            (login("up", port), false, nothing, None),
+            (login("up", port), false, page, Some("says neither which authorization server it believes")),
+            (login("up", port), true, nothing, Some("says nothing of itself")),
+            (written, false, nothing, Some("says nothing of itself")),
+        ] {
+            let audience = login.resource.clone();
+            let resource = Resource { audience, issuers: vec![own.clone()], is_said, scopes: Vec::new(), odd: None };
+            let found = tokio::select! {
+                found = server(&login, &resource, &own, &tasks) => found,
+                () = answering(answer) => unreachable!(),
+            };
+            match says {
+                Some(says) => assert!(found.unwrap_err().full().contains(says), "{says}"),
+                None => {
+                    let found = found.unwrap();
+                    let registers = found.registration_endpoint.unwrap();
+                    let at = [found.authorization_endpoint, found.token_endpoint, registers];
+                    assert_eq!(at, ["/authorize", "/token", "/register"].map(|path| format!("{own}{path}")));
+                    assert!(found.is_assumed);
+                }
+            }
+        }
+        tasks.end();
+    }
 
     #[test]
     fn a_server_with_an_endless_url_is_refused_before_anybody_logs_in() {

@@ -1,0 +1,110 @@
+// A person who consents to everything, and what an official SDK needs to know of its client and to keep of a login.
+
+const BACK = "http://127.0.0.1:9/callback";
+const HOPS = 9;
+
+/** Follows a link as a browser does, to where it leads back to a program of this machine. */
+export async function follow(link, back = "/callback") {
+  let at = new URL(link);
+  const cookies = new Map();
+  for (let hop = 0; hop < HOPS; hop++) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await fetch(at, { redirect: "manual", headers: cookie ? { cookie } : {} });
+    for (const set of answer.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(set);
+      cookies.set(name, value);
+    }
+    const to = answer.headers.get("location");
+    if (!to) throw new Error(`${at} answers ${answer.status}: ${await answer.text()}`);
+    at = new URL(to, at);
+    if (at.pathname === back) return at;
+  }
+  throw new Error(`${link} leads nowhere`);
+}
+
+/** What an official SDK asks for of whoever uses it, kept in memory. */
+export class Visitor {
+  visits = 0;
+  #told;
+  #kept = {};
+  #came;
+
+  constructor(told, document) {
+    this.#told = told;
+    this.clientMetadataUrl = document;
+  }
+
+  get redirectUrl() {
+    return BACK;
+  }
+
+  get clientMetadata() {
+    return {
+      client_name: "an official SDK",
+      redirect_uris: [BACK],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+    };
+  }
+
+  clientInformation() {
+    const { client_id, client_secret } = this.#told;
+    return client_id ? { client_id, client_secret } : this.#kept.client;
+  }
+
+  saveClientInformation(client) {
+    this.#kept.client = client;
+  }
+
+  tokens() {
+    return this.#kept.tokens;
+  }
+
+  saveTokens(tokens) {
+    this.#kept.tokens = tokens;
+  }
+
+  saveCodeVerifier(verifier) {
+    this.#kept.verifier = verifier;
+  }
+
+  codeVerifier() {
+    return this.#kept.verifier;
+  }
+
+  saveDiscoveryState(discovery) {
+    this.#kept.discovery = discovery;
+  }
+
+  /** Who is believed may change: each login finds out anew. */
+  discoveryState() {
+    return undefined;
+  }
+
+  invalidateCredentials(what) {
+    if (what === "all") this.#kept = {};
+    else delete this.#kept[what];
+  }
+
+  async redirectToAuthorization(url) {
+    this.visits += 1;
+    this.#came = await follow(url);
+  }
+
+  /** Has the refresh token made good for nothing (RFC 7009), at the authorization server where it is from. */
+  async revoke() {
+    const metadata = this.#kept.discovery.authorizationServerMetadata;
+    const { client_id, client_secret } = this.clientInformation();
+    const form = { token: this.#kept.tokens.refresh_token, token_type_hint: "refresh_token", client_id };
+    if (client_secret) form.client_secret = client_secret;
+    const answer = await fetch(metadata.revocation_endpoint, { method: "POST", body: new URLSearchParams(form) });
+    if (!answer.ok) throw new Error(`revoking answers ${answer.status}: ${await answer.text()}`);
+  }
+
+  /** Where the last visit came back to, once. */
+  back() {
+    const came = this.#came;
+    this.#came = undefined;
+    return came;
+  }
+}
