@@ -190,9 +190,14 @@ impl<S, W: Watch<S>> Drop for Watched<S, W> {
 /// Reads on to the end of what the other side sends, within bounds: a connection that is closed with bytes unread is reset, and
 /// the last word is lost.
 pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
+    linger_within(LINGER_BYTES_MAX, input).await;
+}
+
+/// The same, where so much is read and no more.
+pub async fn linger_within(most: usize, input: &mut (impl AsyncRead + Unpin)) {
     let reading = async {
         let mut piece = vec![0; 8 * 1024];
-        let mut left = LINGER_BYTES_MAX;
+        let mut left = most;
         while left > 0 {
             match input.read(&mut piece).await {
                 Ok(count @ 1..) => left = left.saturating_sub(count),

@@ -12,7 +12,7 @@ use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::{Late, within};
-use crate::runtime::watched::{Credit, linger};
+use crate::runtime::watched::{Credit, linger, linger_within};
 use crate::runtime::{FairShare, Tasks};
 use std::io;
 use std::pin::pin;
@@ -27,6 +27,8 @@ const QUEUE: usize = 256;
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 /// So many frames that ask for nothing are earned with a message that does.
 const WITH_A_MESSAGE: u64 = 4;
+/// So much is read on of a flood behind the close frame: its client sends on, whatever it is told.
+const FLOOD_READ_MAX: usize = 1024 * 1024;
 
 /// What a client is served by.
 pub(super) struct Terms {
@@ -116,7 +118,8 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
     };
     talk.connection.close();
     calls.end();
-    if let Ok(End::Flood) = end {
+    let is_flood = matches!(end, Ok(End::Flood));
+    if is_flood {
         edge.refusals.turn_away("frames", &"a client over WebSocket sends frames that ask for nothing");
     }
     let written = match end.map(|end| end.order()) {
@@ -130,7 +133,10 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
     };
     if written.is_ok() {
         // What is closed with bytes unread is reset, and the close frame is lost.
-        linger(&mut input).await;
+        match is_flood {
+            true => linger_within(FLOOD_READ_MAX, &mut input).await,
+            false => linger(&mut input).await,
+        }
     }
 }
 
