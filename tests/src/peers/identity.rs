@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
 use crate::canary::base64;
 use crate::client::http;
@@ -17,6 +17,8 @@ pub struct Identity {
     /// What it is called, and where it is.
     pub url: String,
     _child: Child,
+    /// It says more there, and ends where nobody could read it.
+    _stdout: Lines<BufReader<ChildStdout>>,
 }
 
 impl Identity {
@@ -25,11 +27,20 @@ impl Identity {
     /// # Panics
     /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it cannot be had.
     pub async fn start() -> Option<Identity> {
+        Identity::lasting(600).await
+    }
+
+    /// The same; what it gives a client that has registered itself lasts for so many seconds.
+    ///
+    /// # Panics
+    /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it cannot be had.
+    pub async fn lasting(seconds: u32) -> Option<Identity> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/identity");
         or_skip(&install::packages(&dir))?;
         let mut child = Command::new("node")
             .current_dir(&dir)
             .arg("provider.mjs")
+            .env("LASTS", seconds.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -38,7 +49,7 @@ impl Identity {
             .expect("node starts");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let url = within("it says where it is", lines.next_line()).await.expect("a line").expect("a line");
-        Some(Identity { url, _child: child })
+        Some(Identity { url, _child: child, _stdout: lines })
     }
 
     /// An access token that it gives a client of its own for a resource.

@@ -28,6 +28,7 @@ export class Visitor {
   #told;
   #kept = {};
   #came;
+  #isAway = false;
 
   constructor(told, document) {
     this.#told = told;
@@ -61,6 +62,7 @@ export class Visitor {
   }
 
   saveTokens(tokens) {
+    this.#isAway = false;
     this.#kept.tokens = tokens;
   }
 
@@ -76,9 +78,9 @@ export class Visitor {
     this.#kept.discovery = discovery;
   }
 
-  /** Who is believed may change: each login finds out anew. */
+  /** What was found out holds until the tokens are there: who is believed may change, and each login finds out anew. */
   discoveryState() {
-    return undefined;
+    return this.#isAway ? this.#kept.discovery : undefined;
   }
 
   invalidateCredentials(what) {
@@ -88,6 +90,7 @@ export class Visitor {
 
   async redirectToAuthorization(url) {
     this.visits += 1;
+    this.#isAway = true;
     this.#came = await follow(url);
   }
 
