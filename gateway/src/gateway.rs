@@ -3,13 +3,13 @@
 mod shutdown_signals;
 mod timer_keep_alive;
 
+pub use crate::admin::Mode;
+pub use admin::{Seen, seen_by};
 pub use clients::{Error, Place, reachable};
 pub use reload::Read;
 pub use shutdown_signals::ShutdownSignals;
+pub use terms::budget;
 pub use upstreams::Changes;
-
-pub use crate::admin::Mode;
-pub use admin::{Seen, seen_by};
 
 mod admin;
 mod ceiling;
@@ -30,9 +30,9 @@ use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
 use crate::downstream::{McpService, stdio};
 use crate::health::StatusBoard;
-use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
+use crate::policy::connect::Connect;
 use crate::policy::limits::Limits;
 use crate::policy::redact::Redact;
 use crate::protocol::capabilities::beyond::Declared;
@@ -48,7 +48,7 @@ use crate::telemetry::observe::Observe;
 use crate::telemetry::{audit, logging, metrics};
 use crate::upstream::{self, inventory::InventoryCache};
 use admin::{Admin, Joined};
-use clients::Doors;
+use clients::{Doors, PersonalLogins};
 use doorbell::Doorbell;
 use one_client::OneClient;
 use reload::Reloader;
@@ -63,7 +63,6 @@ use upstreams::Upstreams;
 
 /// After the grace time, so long the faces have to write what is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
 /// What the end may take beyond that, for a service manager that waits for it.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -104,6 +103,7 @@ pub struct Gateway {
     /// What each client may have.
     limits: Limits,
     redact: Redact,
+    connect: Connect,
     router: Arc<Router>,
     /// The face of clients over HTTP, once it is there.
     face: Arc<OnceLock<McpService>>,
@@ -158,7 +158,9 @@ impl Gateway {
         let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
         let (limits, redact) = (Limits::new(&config.limits), Redact::new(&config.redact));
         let layers = (observe, limits.clone(), redact.clone());
-        let handler = match (chain(router.clone(), layers, &levels.router), mode) {
+        let connect = Connect::new(PersonalLogins::new(&upstreams, &levels.ground), &levels.ground);
+        // Innermost: the others see where a caller is sent.
+        let handler = match (chain(tower::Layer::layer(&connect, router.clone()), layers, &levels.router), mode) {
             (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
@@ -169,6 +171,7 @@ impl Gateway {
             calls,
             limits,
             redact,
+            connect,
             router,
             face,
             config,
@@ -229,6 +232,7 @@ impl Gateway {
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
         let doors = Doors::open(&self.config, handed).await?;
         let clients = doors.places();
+        PersonalLogins::reached(&self.connect, &self.config, &clients);
         let admin = match self.config.admin.listen {
             Some(address) => Some(clients::bind(address).await?),
             None => None,
@@ -248,8 +252,9 @@ impl Gateway {
         let (auth, bounds) = (&self.config.auth, clients::bounds(&self.config, self.board.budget(), &self.refusals));
         let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();
         doors.certificates().for_each(|one| renewal::follow(one, reloads.clone(), &self.levels.ground));
-        let issuers = clients::issuers(auth, &self.levels.ground);
-        let kept = doors.serve(&clients::Serving { auth, issuers, face, patience, bounds, faces: &self.levels.faces });
+        let (issuers, connect, faces) =
+            (clients::issuers(auth, &self.levels.ground), self.connect.clone(), &self.levels.faces);
+        let kept = doors.serve(&clients::Serving { auth, issuers, face, connect, patience, bounds, faces });
         if let Some(reloader) = &self.reloader {
             reloader.guards(kept);
         }
@@ -373,11 +378,6 @@ impl Gateway {
         audit::flush();
         logging::flush();
     }
-}
-
-/// What all peers together may make the gateway keep.
-pub fn budget(config: &Config) -> Budget {
-    Budget::new(config.server.memory_limit.unwrap_or_else(ceiling::default_limit))
 }
 
 /// The one visible chain, from the outside in.

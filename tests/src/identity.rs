@@ -115,6 +115,11 @@ impl Identity {
         self.state().denies = Some(description.to_owned());
     }
 
+    /// Whoever is asked to log in is logged in again.
+    pub fn denies_no_more(&self) {
+        self.state().denies = None;
+    }
+
     /// Says that a person can log in on another device.
     pub fn offers_devices(&self) {
         self.says("device_authorization_endpoint", json!(format!("{}/device", self.url)));

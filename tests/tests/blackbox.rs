@@ -16,6 +16,7 @@ mod catalog;
 mod chain;
 mod check;
 mod children;
+mod connect;
 mod control;
 mod correlation;
 mod dialects;

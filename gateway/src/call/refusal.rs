@@ -46,6 +46,8 @@ pub enum Reason {
     Stopped,
     /// A person is to log in to the upstream, and nothing ran.
     Login,
+    /// A person is to log in to the upstream again, for more than the login allows, and nothing ran.
+    Scope,
     /// Somebody has to approve the tool first, and nothing was sent.
     Held,
     /// A queue is full, and nothing was sent.
@@ -72,6 +74,25 @@ impl Reason {
     }
 }
 
+/// A page of the gateway where the person behind a client can see to what a call lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// What its visit is called.
+    pub id: String,
+    /// Where it is: whoever knows that can follow it.
+    pub url: String,
+    /// For the person: why.
+    pub message: String,
+}
+
+impl Page {
+    /// That it is to be visited first, as a member of an error's data, with a comma behind it.
+    fn required(&self) -> String {
+        let [id, url, message] = [&self.id, &self.url, &self.message].map(|text| json::quote(text));
+        format!("\"elicitations\":[{{\"mode\":\"url\",\"elicitationId\":{id},\"url\":{url},\"message\":{message}}}],")
+    }
+}
+
 /// A refusal: what happened, to which upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -87,12 +108,14 @@ pub struct Refusal {
     /// Whether its caller may not have what it asks for: counted. Where it has no right to it, nobody is told, who hears of a name that
     /// nobody has.
     pub is_denied: bool,
+    /// Where the caller can be sent, in place of being told what to run.
+    pub page: Option<Box<Page>>,
 }
 
 impl Refusal {
     /// A refusal that concerns no upstream.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), full: None, upstream: None, is_denied: false }
+        Self { reason, message: message.into(), full: None, upstream: None, is_denied: false, page: None }
     }
 
     /// A refusal on behalf of an upstream.
@@ -132,6 +155,7 @@ impl Refusal {
             Reason::Unavailable
             | Reason::Stopped
             | Reason::Login
+            | Reason::Scope
             | Reason::Timeout
             | Reason::OutcomeUnknown
             | Reason::BadAnswer => Blame::Upstream,
@@ -143,6 +167,7 @@ impl Refusal {
     /// The JSON-RPC code in a revision.
     pub fn code(&self, revision: Revision) -> i64 {
         match self.reason {
+            _ if self.page.is_some() && !revision.is_modern() => rpc_error::URL_ELICITATION_REQUIRED,
             Reason::Parse => rpc_error::PARSE,
             Reason::InvalidRequest => rpc_error::INVALID_REQUEST,
             Reason::UnknownMethod => rpc_error::METHOD_NOT_FOUND,
@@ -193,13 +218,22 @@ impl Refusal {
                         let advice = json::quote(&format!("run `trunkline login {name}`"));
                         format!(",\"code\":\"login_required\",\"advice\":{advice}")
                     }
+                    (Reason::Scope, Some(name)) => {
+                        let advice = json::quote(&format!("run `trunkline login {name}`, which asks for more"));
+                        format!(",\"code\":\"scope_required\",\"advice\":{advice}")
+                    }
                     (Reason::Held, Some(name)) => {
                         let advice = json::quote(&format!("run `trunkline approve {name}`"));
                         format!(",\"code\":\"not_approved\",\"advice\":{advice}")
                     }
                     _ => String::new(),
                 };
-                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}{after}}}", self.is_retriable()))
+                let pages = self.page.as_ref().filter(|_| !revision.is_modern()).map(|page| page.required());
+                let pages = pages.unwrap_or_default();
+                Some(format!(
+                    "{{{pages}\"origin\":\"gateway\",{upstream}\"retriable\":{}{after}}}",
+                    self.is_retriable()
+                ))
             }
         }
     }

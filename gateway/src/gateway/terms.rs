@@ -1,5 +1,6 @@
 //! What the parts of the gateway are made with, by the configuration and by who the clients are.
 
+use super::ceiling;
 use crate::config::Config;
 use crate::downstream::parking::key;
 use crate::memory::budget::Budget;
@@ -23,6 +24,11 @@ pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
         pins: config.catalog.pins.clone(),
         secret: secret(config),
     }
+}
+
+/// What all peers together may make the gateway keep.
+pub fn budget(config: &Config) -> Budget {
+    Budget::new(config.server.memory_limit.unwrap_or_else(ceiling::default_limit))
 }
 
 /// Counts calls, and makes spans of them where that is asked for; those are sent until `tasks` end.

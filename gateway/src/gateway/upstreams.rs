@@ -333,12 +333,16 @@ impl Upstreams {
         });
     }
 
+    /// The one of this name.
+    pub(super) fn find(&self, name: &str) -> Option<Upstream> {
+        let table = self.lock();
+        table.all.iter().map(|running| &running.upstream).find(|one| **one.name() == *name).cloned()
+    }
+
     /// The instance of an upstream, for who looks whether anything keeps it.
     #[cfg(test)]
     pub(super) fn kept(&self, name: &str) -> std::sync::Weak<crate::upstream::PrimaryInstance> {
-        let table = self.lock();
-        let running = table.all.iter().find(|running| &**running.upstream.name() == name);
-        running.expect("it is there").upstream.primary()
+        self.find(name).expect("it is there").primary()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

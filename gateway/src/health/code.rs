@@ -66,6 +66,8 @@ pub enum CauseCode {
     TokenRefused,
     /// A person is to log in to the upstream.
     LoginRequired,
+    /// The login of a person allows less than the upstream wants.
+    ScopeRequired,
     /// There is no token for the upstream now.
     TokenUnavailable,
     /// The upstream asked for a pause.
@@ -143,6 +145,7 @@ impl CauseCode {
             Self::CredentialsRejected => "credentials_rejected",
             Self::TokenRefused => "token_refused",
             Self::LoginRequired => "login_required",
+            Self::ScopeRequired => "scope_required",
             Self::TokenUnavailable => "token_unavailable",
             Self::RateLimited => "rate_limited",
             Self::BreakerOpen => "breaker_open",

@@ -6,6 +6,8 @@ pub mod authenticate;
 pub mod certified;
 // Access tokens of authorization servers.
 pub mod oauth;
+// Pages where a person logs in to an upstream that a call needs a login for.
+pub mod connect;
 // How much one client may have: calls in a time, calls at once, bytes.
 pub mod limits;
 // Secrets in texts, taken out where that is configured.

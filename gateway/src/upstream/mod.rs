@@ -177,13 +177,9 @@ impl Upstream {
             }
         });
         tasks.spawn_until_end(own::end_left_over(self.primary.clone()));
-        if let Some(instances) = &self.instances {
-            instances.keep_alive(tasks);
-        }
+        self.instances.iter().for_each(|instances| instances.keep_alive(tasks));
         self.eras.iter().for_each(|eras| eras.keep_alive(tasks));
-        if let Some(variants) = &self.variants {
-            variants.keep_alive(tasks);
-        }
+        self.variants.iter().for_each(|variants| variants.keep_alive(tasks));
     }
 
     /// Its configured name.
@@ -199,6 +195,11 @@ impl Upstream {
     /// So many principals may call it from now on.
     pub fn is_called_by(&self, principals: usize) {
         self.primary.own.iter().for_each(|own| own.tell_apart(principals > 1));
+    }
+
+    /// A person has logged in to it by this very process: it is connected with that login at once.
+    pub fn login_was_made(&self) {
+        self.primary.tokens.iter().for_each(|tokens| tokens.login_was_made());
     }
 
     /// Its place on the board.

@@ -25,6 +25,7 @@ async fn refused_to_a_person(gateway: &Gateway) {
     let text = String::from_utf8_lossy(&called.stderr);
     assert_eq!((called.status.code(), &*called.stdout), (Some(1), &b""[..]), "{text}");
     assert!(text.starts_with("error: ") && text.contains(NEEDS) && text.lines().count() == 1, "{text}");
+    assert!(text.contains("open this page yourself, if you trust it, and call again: http://127.0.0.1:"), "{text}");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ fn refused(refusal: &Refusal) -> usize {
         Reason::Unavailable | Reason::Stopped | Reason::Login => Outcome::UPSTREAM_UNAVAILABLE,
         Reason::Busy => const { place_of("busy") },
         Reason::Limited(_) => const { place_of("rejected") },
-        Reason::BadAnswer => const { place_of("bad_answer") },
+        Reason::BadAnswer | Reason::Scope => const { place_of("bad_answer") },
         Reason::OutcomeUnknown => Outcome::OUTCOME_UNKNOWN,
         _ => Outcome::RPC_ERROR,
     }

@@ -149,6 +149,12 @@ impl ParkQuestions {
                 None => (Outcome::Error(Failure::Upstream(error)), from),
             },
             Outcome::Error(Failure::Refused(refusal)) if self.was_left => (lost(refusal).into(), from),
+            Outcome::Error(Failure::Refused(refusal)) if refusal.page.is_some() => {
+                // As a handshake client is told of it, which is as upstreams tell of theirs.
+                let (told_in, upstream) = (Revision::NEWEST_LEGACY, refusal.upstream.as_ref().unwrap_or(upstream));
+                let pages = self.pages(&refusal.to_rpc(told_in), line.edge, upstream, told_in);
+                (pages.unwrap_or_else(|| Refusal { page: None, ..refusal }.into()), revision)
+            }
             outcome => (outcome, from),
         }
     }

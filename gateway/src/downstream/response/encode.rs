@@ -158,7 +158,9 @@ impl ResponseEncoder {
                 ))
             }
             Outcome::Error(Failure::Refused(refusal))
-                if matches!(refusal.reason, Reason::Login | Reason::Held) && self.method == Method::ToolsCall =>
+                if matches!(refusal.reason, Reason::Login | Reason::Held)
+                    && refusal.page.is_none()
+                    && self.method == Method::ToolsCall =>
             {
                 self.result(&refusal.to_tool_result(), Revision::V2025_11_25, identity)
             }

@@ -13,6 +13,7 @@ use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::policy::config::Auth;
+use crate::policy::connect::{Connect, ConnectLayer};
 use crate::policy::oauth::Issuers;
 use crate::runtime::Tasks;
 use crate::runtime::system::handed::HandedListener;
@@ -56,6 +57,8 @@ pub(crate) struct Serving<'a> {
     /// Those whose access tokens are taken.
     pub(crate) issuers: Issuers,
     pub(crate) face: McpService,
+    /// The pages where people log in to upstreams.
+    pub(crate) connect: Connect,
     pub(crate) patience: listener::Patience,
     pub(crate) bounds: listener::Bounds,
     /// Where connections live, and the listeners themselves.
@@ -165,12 +168,14 @@ impl Door {
         let face = serving.face.serving(listener.faces, authenticate.open());
         serving.faces.spawn_until_end(expire(authenticate.clone(), serving.face.clone()));
         let (patience, level) = (serving.patience.clone(), serving.faces.clone());
+        let pages = ConnectLayer(serving.connect.clone());
         let bounds = listener::Bounds { room, ..serving.bounds.clone() };
         let (socket, certificates) = match (socket, certificates) {
             (Socket::Tcp(socket), Some(certificates)) => (socket, certificates),
             (socket, _) => {
-                let service =
-                    move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
+                let service = move |arrival: &Arrival| {
+                    guard.layer(pages.layer(authenticate.layer(face.on(arrival)).of(arrival.peer())))
+                };
                 return match socket {
                     Socket::Tcp(socket) => {
                         serving.faces.spawn(listener::serve(socket, service, patience, bounds, level));
@@ -190,7 +195,7 @@ impl Door {
                 let grants = authenticate.grants_of(&principal);
                 Credential { principal, grants, revocation: Revocation::never() }
             });
-            guard.layer(Certified::new(certified, asks.clone(), otherwise, inner))
+            guard.layer(pages.layer(Certified::new(certified, asks.clone(), otherwise, inner)))
         };
         serving.faces.spawn(listener::serve_tls(socket, certificates, service, patience, bounds, level));
     }

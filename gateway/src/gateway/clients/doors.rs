@@ -10,6 +10,7 @@ use crate::downstream::{Connections, GuardLayer, McpService};
 use crate::policy::Changed;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
+use crate::policy::connect::Connect;
 use crate::policy::oauth::Issuers;
 use crate::runtime::system::handed::HandedSocket;
 use std::io;
@@ -21,6 +22,7 @@ pub(crate) struct Doors(Vec<Door>);
 /// What a reload reaches of the doors.
 pub(crate) struct Kept {
     face: McpService,
+    connect: Connect,
     issuers: Issuers,
     doors: Vec<KeptDoor>,
 }
@@ -97,7 +99,7 @@ impl Doors {
             });
             door.serve(asks, serving);
         }
-        Kept { face: serving.face.clone(), issuers: serving.issuers.clone(), doors }
+        Kept { face: serving.face.clone(), connect: serving.connect.clone(), issuers: serving.issuers.clone(), doors }
     }
 }
 
@@ -111,6 +113,7 @@ impl Kept {
     /// Asks for what this configuration says; who may see something else by it. What came through a door by what counts no more there has
     /// no session and no stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
+        self.connect.called_by(now.auth.principals());
         let (mut gone, mut changed) = (Vec::new(), self.issuers.set(&now.auth));
         for door in &self.doors {
             door.told(now);

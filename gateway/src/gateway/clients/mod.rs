@@ -6,6 +6,8 @@ mod door;
 mod place;
 // The authorization servers of clients, asked over the connections that upstreams have, too.
 mod identity;
+// Logins that people make at pages of the gateway, as upstreams make them.
+mod logins;
 // All doors: bound, served, and told of what a reload changes.
 mod doors;
 
@@ -13,4 +15,5 @@ pub use door::Error;
 pub(super) use door::{Serving, bind, bounds};
 pub(super) use doors::{Doors, Kept};
 pub(super) use identity::issuers;
+pub(super) use logins::PersonalLogins;
 pub use place::{Place, reachable};

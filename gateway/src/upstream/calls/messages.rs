@@ -44,8 +44,12 @@ pub(crate) fn name(call: &Call) -> Option<Cow<'_, str>> {
 /// A refusal on behalf of an upstream, in the words of `say` around a cause. What an upstream or a child has said itself may hold
 /// what another client sent, or a secret: it stays with those who run the gateway, and it is said where they find it.
 pub(crate) fn because(reason: Reason, upstream: &Arc<str>, cause: &Cause, say: impl Fn(&str) -> String) -> Refusal {
-    let is_login = cause.codes().contains(&CauseCode::LoginRequired) && reason != Reason::OutcomeUnknown;
-    let reason = if is_login { Reason::Login } else { reason };
+    let reason = match reason {
+        Reason::OutcomeUnknown => reason,
+        _ if cause.codes().contains(&CauseCode::LoginRequired) => Reason::Login,
+        _ if cause.codes().contains(&CauseCode::ScopeRequired) => Reason::Scope,
+        reason => reason,
+    };
     if cause.is_public() {
         return Refusal::of_upstream(reason, upstream, say(&cause.full()));
     }

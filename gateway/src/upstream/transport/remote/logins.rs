@@ -1,3 +1,4 @@
-//! The end of logins: those that are kept, and what became of each.
+//! Logins beyond the command that makes them: those that are begun by a page of the gateway, and the end of those that are kept.
 
+pub use crate::upstream::transport::http::credentials::oauth::login::BegunLogin;
 pub use crate::upstream::transport::http::credentials::oauth::{LoggedOut, StoredLogins};

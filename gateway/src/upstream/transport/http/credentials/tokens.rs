@@ -135,6 +135,16 @@ impl Tokens {
         }
     }
 
+    /// A person has logged in by this very process: what was known before counts no more.
+    pub(crate) fn login_was_made(&self) {
+        let Source::Login(kept) = &self.from else { return };
+        self.now.store(None);
+        let mut flight = self.lock();
+        (flight.failed, flight.pause) = (None, Duration::ZERO);
+        drop(flight);
+        kept.was_made();
+    }
+
     /// What a refusal of the upstream says of a login, where that is where its token comes from.
     pub(crate) async fn refused(
         &self,

@@ -2,7 +2,7 @@
 
 use super::body::beside_status;
 use super::retry_after;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::metrics::messages;
 use crate::protocol::frame::message::{Body, Frame};
 use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError};
@@ -64,6 +64,10 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
         match tokens.refused((head.status, &head.headers), http.is_met(), &http.wire.tasks).await {
             Some(Refusal::Needed(text)) => refused.why.text = text,
             Some(Refusal::Advised(advice)) => refused.why.text = refused.why.text.advise_instead(&advice),
+            Some(Refusal::More(advice)) => {
+                let more = Cause::new(CauseCode::ScopeRequired, "");
+                refused.why.text = refused.why.text.then(&more).advise_instead(&advice);
+            }
             None => {}
         }
     }

@@ -182,7 +182,7 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> (Response<Full<By
 }
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
-fn read(query: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
+pub(super) fn read(query: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
     let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
     let names = ["state", "code", "error", "iss", "error_description"];
     let mut values: [Option<String>; 5] = [const { None }; 5];

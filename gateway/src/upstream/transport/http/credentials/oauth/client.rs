@@ -70,7 +70,8 @@ pub(super) async fn client(
         "grant_types": grants,
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
-        "application_type": "native",
+        // A redirect to this machine is for programs, and one by `https` for servers.
+        "application_type": if redirect.starts_with("https://") { "web" } else { "native" },
     });
     let (status, body) = posted(&place, wanted.to_string().into_bytes(), tasks).await.map_err(|why| {
         let why = unavailable("the gateway cannot register at the authorization server: ").then(&why);

@@ -48,6 +48,15 @@ pub(super) enum Refused {
     Now(Unissued),
 }
 
+impl Refused {
+    /// Why there is no token.
+    pub(super) fn cause(self) -> Cause {
+        match self {
+            Self::Over(why) | Self::Now(Unissued { why, .. }) => Cause::new(why.code(), "no access token: ").then(&why),
+        }
+    }
+}
+
 type Answered = Result<BasicTokenResponse, RequestTokenError<Unanswered, BasicErrorResponse>>;
 /// A question under way.
 type Asking<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;

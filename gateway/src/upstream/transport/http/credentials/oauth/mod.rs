@@ -19,13 +19,12 @@ mod grant;
 // Where the browser comes back to: a listener on loopback that takes one answer.
 mod callback;
 // A login, from the first question to the kept tokens.
-mod login;
+pub(crate) mod login;
 // The end of a login: kept no more, and revoked.
 mod logout;
 // The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
 mod stored_login;
 
-pub use login::{Page, log_in};
 pub use logout::{LoggedOut, StoredLogins};
 pub use record::LoggedIn;
 pub use server::provider::IdentityProvider;

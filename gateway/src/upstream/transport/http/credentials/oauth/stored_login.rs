@@ -2,6 +2,8 @@
 
 // Whether an upstream is shown a token at all.
 mod need;
+// What is known of a login beside what is kept of it.
+mod state;
 
 pub(crate) use need::Refusal;
 
@@ -9,7 +11,7 @@ use super::challenge::{Challenge, challenge};
 use super::grant::{Endpoint, Refused};
 use super::record::{LoggedIn, Record, scopes_of};
 use super::resource::{is_same, refuses};
-use super::store::{Stamp, Store};
+use super::store::Store;
 use crate::health::row::Login as Shown;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -18,9 +20,11 @@ use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use http::{HeaderMap, StatusCode};
 use need::{ELSEWHERE, LOOK_EVERY, Need, Needs};
+use state::{State, shown};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 /// The login for one upstream.
 pub(crate) struct StoredLogin {
@@ -32,24 +36,12 @@ pub(crate) struct StoredLogin {
     show: OnceLock<Show>,
     /// Whether the upstream is shown a token.
     needs: Needs,
+    /// Another login was made in this very process.
+    made: Notify,
 }
 
 /// Shows a login, or that there is none.
 pub(crate) type Show = Box<dyn Fn(Option<Shown>) + Send + Sync>;
-
-#[derive(Default)]
-struct State {
-    /// Whether a person had to log in when a token was wanted last.
-    is_missing: bool,
-    /// The access token that the upstream takes for nothing any more.
-    dead: Option<String>,
-    /// What the upstream wants to be allowed beyond what there is.
-    wanted: Vec<String>,
-    /// What could not be written: the file holds what is good no more.
-    unwritten: Option<Record>,
-    /// How the file was when it was read or written last.
-    seen: Option<Stamp>,
-}
 
 /// The login that is kept for an upstream; none where it may need none. Else why there is none that can be used.
 pub fn logged_in(login: &Login) -> Result<Option<LoggedIn>, Cause> {
@@ -64,30 +56,12 @@ pub fn logged_in(login: &Login) -> Result<Option<LoggedIn>, Cause> {
     }
 }
 
-/// What is shown of a login.
-fn shown(record: &Record) -> Shown {
-    let ends = record.left().and_then(|left| Instant::now().checked_add(left));
-    Shown { issuer: record.issuer.clone(), ends, is_refreshed: record.refresh.is_some(), wanted: record.wanted.clone() }
-}
-
-impl State {
-    /// What is kept, or was to be: what was given last.
-    fn latest(&mut self, kept: Option<Record>) -> Option<Record> {
-        match (kept, &self.unwritten) {
-            (Some(kept), Some(unwritten)) if unwritten.given >= kept.given => Some(unwritten.clone()),
-            (kept, _) => {
-                self.unwritten = None;
-                kept
-            }
-        }
-    }
-}
-
 impl StoredLogin {
     /// Nothing is read yet.
     pub(crate) fn new(login: Login) -> Self {
         let needs = Needs::new(if login.is_found { Need::Unasked } else { Need::Shown });
-        Self { login, secrets: mask::Learned::new(), state: Mutex::default(), show: OnceLock::new(), needs }
+        let (secrets, show, made) = (mask::Learned::new(), OnceLock::new(), Notify::new());
+        Self { login, secrets, state: Mutex::default(), show, needs, made }
     }
 
     /// Whether the upstream is shown a token: one that nothing says it of is once somebody has logged in.
@@ -138,8 +112,10 @@ impl StoredLogin {
                     None => false,
                 };
                 // What it asks for are its own words, and may be those of another client's call: `status` and `login` show them to a person.
-                let advice = if is_more_wanted { format!("{run}, which asks for more") } else { self.forbidden() };
-                Some(Refusal::Advised(advice))
+                Some(match is_more_wanted {
+                    true => Refusal::More(format!("{run}, which asks for more")),
+                    false => Refusal::Advised(self.forbidden()),
+                })
             }
             _ => None,
         }
@@ -246,13 +222,27 @@ impl StoredLogin {
         private::off_the_workers(|| store.stamp()) != seen
     }
 
+    /// Another login was made in this very process: whoever waits for one need not look for it.
+    pub(crate) fn was_made(&self) {
+        self.look();
+        self.made.notify_waiters();
+    }
+
     /// Resolves when another login is there than the one that a person was to make; never where none is missing.
     pub(crate) async fn came(&self) {
         let seen = |state: &State| state.seen.filter(|_| state.is_missing);
         let Some(before) = seen(&self.lock()) else { return std::future::pending().await };
         let Ok(store) = Store::of(&self.login) else { return std::future::pending().await };
-        while private::off_the_workers(|| store.stamp()) == before {
-            sleep(LOOK_EVERY).await;
+        loop {
+            // Before it is looked: what is made meanwhile is not missed.
+            let made = self.made.notified();
+            if private::off_the_workers(|| store.stamp()) != before {
+                break;
+            }
+            tokio::select! {
+                () = made => {}
+                () = sleep(LOOK_EVERY) => {}
+            }
         }
         self.look();
     }

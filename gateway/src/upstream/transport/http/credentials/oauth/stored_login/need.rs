@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     Needed(Cause),
     /// What to do.
     Advised(String),
+    /// A person is to log in again, for more than before: what to do.
+    More(String),
 }
 
 /// Whether an upstream is shown a token.

@@ -1,0 +1,104 @@
+//! Logins that people make at pages of the gateway, as upstreams make them.
+
+use super::place::Place;
+use crate::config::Config;
+use crate::downstream::config::Address;
+use crate::gateway::upstreams::Upstreams;
+use crate::health::Cause;
+use crate::health::row::State;
+use crate::policy::connect::{Begun, Connect, Doing, Logins};
+use crate::runtime::Tasks;
+use crate::upstream::Upstream;
+use crate::upstream::config::{Credentials, Login};
+use crate::upstream::remote::logins::BegunLogin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// So long whoever has logged in waits at most for the upstream to be connected.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The logins of these upstreams.
+pub(crate) struct PersonalLogins {
+    upstreams: Arc<Upstreams>,
+    tasks: Tasks,
+}
+
+impl PersonalLogins {
+    /// Made by tasks of this level.
+    pub(crate) fn new(upstreams: &Arc<Upstreams>, tasks: &Tasks) -> Self {
+        Self { upstreams: upstreams.clone(), tasks: tasks.clone() }
+    }
+
+    /// Tells where browsers reach the pages: where the configuration says it, else on this machine, if
+    /// clients can be nowhere else: a link that leads to the machine of another would be shown to whatever listens there.
+    pub(crate) fn reached(connect: &Connect, config: &Config, places: &[Place]) {
+        connect.called_by(config.auth.principals());
+        if config.server.path.starts_with("/connect/") {
+            return;
+        }
+        let is_near = |place: &Place| match &place.address {
+            Address::Tcp(address) => address.ip().is_loopback() && !place.is_tls,
+            Address::Unix(_) => true,
+            Address::Handed(_) => false,
+        };
+        let tcp = |place: &Place| match &place.address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) | Address::Handed(_) => None,
+        };
+        let near = places.iter().all(is_near).then(|| places.iter().find_map(tcp)).flatten();
+        match (&config.server.public_url, near) {
+            (Some(public), _) => connect.reached_at(&public.to_string()),
+            (None, Some(address)) => connect.reached_at(&format!("http://{address}")),
+            (None, None) => {}
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<(Upstream, Login)> {
+        let upstream = self.upstreams.find(name)?;
+        let login = match (&upstream.config().credentials, &upstream.config().login) {
+            (Some(Credentials::Login(login)), _) | (None, Some(login)) => (**login).clone(),
+            _ => return None,
+        };
+        Some((upstream, login))
+    }
+}
+
+impl Logins for PersonalLogins {
+    fn admits(&self, upstream: &str) -> bool {
+        self.find(upstream).is_some()
+    }
+
+    fn begin(&self, upstream: &str, redirect: &str) -> Doing<Begun> {
+        let (found, redirect, tasks) = (self.find(upstream), redirect.to_owned(), self.tasks.clone());
+        Box::pin(async move {
+            let (upstream, login) = found.ok_or("the gateway has no such upstream any more")?;
+            let begun = BegunLogin::begin(&login, &redirect, &tasks).await.map_err(|why| told(&upstream, &why))?;
+            Ok(Begun {
+                url: begun.url().to_owned(),
+                state: begun.state().to_owned(),
+                issuer: begun.issuer().to_owned(),
+                elsewhere: begun.elsewhere(),
+                scopes: begun.scopes().to_vec(),
+                finish: Box::new(move |query| Box::pin(finish(upstream, begun, query, tasks))),
+            })
+        })
+    }
+}
+
+async fn finish(upstream: Upstream, begun: BegunLogin, query: String, tasks: Tasks) -> Result<bool, String> {
+    let made = begun.finish(&query, &tasks).await.map_err(|why| told(&upstream, &why))?;
+    tracing::info!(upstream = &**upstream.name(), issuer = made.issuer, "a person has logged in by a page");
+    upstream.login_was_made();
+    let mut changes = upstream.changes();
+    let is_settled = || matches!(upstream.state(), State::Ready | State::Idle | State::Stopped);
+    let settled = async { while !is_settled() && changes.changed().await.is_ok() {} };
+    let _in_time = timeout(CONNECTED_WITHIN, settled).await;
+    Ok(upstream.state() == State::Ready)
+}
+
+/// For the person: our words alone. The log has all of them.
+fn told(upstream: &Upstream, why: &Cause) -> String {
+    tracing::warn!(upstream = &**upstream.name(), cause = &*why.full(), "a person could not log in by a page");
+    why.public().into_owned()
+}

@@ -1,0 +1,268 @@
+//! All pages of one gateway: begun, visited, finished.
+
+use super::cookie;
+use super::flow::{Flow, PERSON_MAX, Stage};
+use super::flows::{Brought, Flows, Opened, Shown};
+use super::logins::{Begun, Logins};
+use super::page;
+use super::page::{Asked, Told};
+use crate::call::caller::Caller;
+use crate::call::refusal::Page;
+use crate::protocol::capabilities::Capabilities;
+use crate::runtime::Tasks;
+use bytes::Bytes;
+use http::header::SET_COOKIE;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// Where the pages are, and where browsers come back to.
+pub(super) const PATH: &str = "/connect/";
+const CALLBACK: &str = "callback";
+
+/// Pages where people log in to upstreams while the gateway runs. Clones are the same.
+#[derive(Clone)]
+pub struct Connect(Arc<Inner>);
+
+struct Inner {
+    flows: Flows,
+    logins: Box<dyn Logins>,
+    /// Where browsers reach the gateway, where they do.
+    base: OnceLock<String>,
+    /// How many principals may call. What one person logs in to for all of them is for no page that one of them is sent to.
+    principals: AtomicUsize,
+    tasks: Tasks,
+}
+
+impl Connect {
+    /// None is reached yet. What goes on without a browser lives in this level.
+    pub fn new(logins: impl Logins, tasks: &Tasks) -> Self {
+        let (flows, logins, tasks) = (Flows::default(), Box::new(logins), tasks.clone());
+        Self(Arc::new(Inner { flows, logins, base: OnceLock::new(), principals: AtomicUsize::new(usize::MAX), tasks }))
+    }
+
+    /// Browsers reach the gateway there: by TLS, or on its own machine. A login goes nowhere else.
+    pub fn reached_at(&self, url: &str) {
+        let is_machine = |rest: &str| {
+            let authority = rest.split('/').next().unwrap_or_default();
+            let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+            matches!(host, "127.0.0.1" | "[::1]" | "localhost")
+        };
+        let is_fit = url.starts_with("https://") || url.strip_prefix("http://").is_some_and(is_machine);
+        if is_fit {
+            let _is_first = self.0.base.set(url.trim_end_matches('/').to_owned());
+        }
+    }
+
+    /// So many principals may call from now on.
+    pub fn called_by(&self, principals: usize) {
+        self.0.principals.store(principals, Ordering::Relaxed);
+    }
+
+    /// Whether nobody else may call: then what this caller logs in to for all is for it alone. A certificate or a user of the machine
+    /// comes beside the tokens that are counted.
+    fn is_alone(&self, caller: &Caller) -> bool {
+        let name = caller.principal.name();
+        self.0.principals.load(Ordering::Relaxed) == 1 && (name.is_empty() || name.starts_with("token:"))
+    }
+
+    /// Whether there are any pages.
+    pub(super) fn is_reached(&self) -> bool {
+        self.0.base.get().is_some()
+    }
+
+    /// Where a caller can be sent that needs a login at an upstream, or one that allows more; `None` where it is to be told what to run.
+    pub(super) fn page(&self, caller: &Caller, upstream: &Arc<str>, is_for_more: bool) -> Option<Page> {
+        let Inner { flows, logins, base, .. } = &*self.0;
+        let base = base.get()?;
+        if !caller.can().has(Capabilities::URL) || !self.is_alone(caller) || !logins.admits(upstream) {
+            return None;
+        }
+        let (id, link) = flows.tell(upstream, &caller.principal, caller.tenant.as_ref())?;
+        let why = if is_for_more { "wants more than your login there allows" } else { "needs your login" };
+        let message = format!(
+            "The upstream `{upstream}` {why}: a page of the gateway says where to log in. Or run `trunkline login {upstream}`."
+        );
+        Some(Page { id, url: format!("{base}{PATH}{link}"), message })
+    }
+
+    /// Closed when nobody waits any more for the person behind a caller who is to log in to an upstream.
+    pub(super) fn over(&self, caller: &Caller, upstream: &str) -> Option<watch::Receiver<()>> {
+        self.0.flows.over(upstream, &caller.principal)
+    }
+
+    /// The answer to a browser that asks for what stands behind [`PATH`].
+    pub(super) async fn answer(self, path: String, query: String, headers: HeaderMap) -> Response<Bytes> {
+        match &*path {
+            _ if is_prefetched(&headers) => page::told(StatusCode::FORBIDDEN, &Told::Prefetched),
+            CALLBACK => self.brought(query, &headers).await,
+            link => self.visited(link, &headers).await,
+        }
+    }
+
+    fn is_secure(&self) -> bool {
+        self.0.base.get().is_some_and(|base| base.starts_with("https://"))
+    }
+
+    async fn visited(&self, link: &str, headers: &HeaderMap) -> Response<Bytes> {
+        let (is_secure, flows) = (self.is_secure(), &self.0.flows);
+        let (id, set) = match flows.open(link, headers, is_secure) {
+            Opened::Unknown => return page::told(StatusCode::NOT_FOUND, &Told::Unknown),
+            Opened::Taken => return page::told(StatusCode::FORBIDDEN, &Told::Taken),
+            Opened::Again { id } => (id, None),
+            Opened::First { id, upstream, cookie } => {
+                self.begin(&id, &upstream);
+                let set = cookie::set(&id, &cookie, is_secure, PERSON_MAX.as_secs());
+                (id, Some(set))
+            }
+        };
+        let mut answer = loop {
+            match flows.shown(&id, asked) {
+                Shown::Now(answer) => break answer,
+                Shown::Gone => break page::told(StatusCode::NOT_FOUND, &Told::Unknown),
+                // It is over with what it waits for.
+                Shown::Later(mut moved) => _ = moved.changed().await,
+            }
+        };
+        if let Some(set) = set.and_then(|set| HeaderValue::from_str(&set).ok()) {
+            answer.headers_mut().insert(SET_COOKIE, set);
+        }
+        answer
+    }
+
+    /// Finds out where to log in, whatever becomes of the browser that waits for that.
+    fn begin(&self, id: &str, upstream: &Arc<str>) {
+        let Some(base) = self.0.base.get() else { return };
+        let beginning = self.0.logins.begin(upstream, &format!("{base}{PATH}{CALLBACK}"));
+        let (this, id, upstream) = (self.clone(), id.to_owned(), upstream.clone());
+        self.0.tasks.spawn_until_end(async move {
+            let begun = beginning.await;
+            if let Err(why) = &begun {
+                tracing::warn!(upstream = &*upstream, why, "no page to log in at");
+            }
+            this.0.flows.begun(&id, begun);
+        });
+    }
+
+    async fn brought(&self, query: String, headers: &HeaderMap) -> Response<Bytes> {
+        let Some(state) = state_in(&query) else { return page::told(StatusCode::BAD_REQUEST, &Told::Unknown) };
+        let (id, upstream, begun) = match self.0.flows.brought(&state, headers, self.is_secure()) {
+            Brought::Unknown => return page::told(StatusCode::BAD_REQUEST, &Told::Unknown),
+            Brought::Taken => return page::told(StatusCode::FORBIDDEN, &Told::Taken),
+            Brought::Again => return page::told(StatusCode::CONFLICT, &Told::Again),
+            Brought::Good { id, upstream, begun } => (id, upstream, begun),
+        };
+        let (this, (told, answer)) = (self.clone(), oneshot::channel());
+        let Begun { finish, .. } = *begun;
+        // Whatever becomes of the browser: a code is good once.
+        self.0.tasks.spawn_until_end(async move {
+            let finished = finish(query).await;
+            match &finished {
+                Ok(_) => this.0.flows.done(&id),
+                Err(_) => this.0.flows.failed(&id),
+            }
+            let _the_browser_has_gone = told.send(match finished {
+                Ok(is_connected) => page::told(StatusCode::OK, &Told::Done { upstream: &upstream, is_connected }),
+                Err(why) => page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &upstream, why: &why }),
+            });
+        });
+        answer.await.unwrap_or_else(|_| page::told(StatusCode::SERVICE_UNAVAILABLE, &Told::Ending))
+    }
+}
+
+/// How long the retry of a call waits for its person, at most: many clients wait for an answer for a minute.
+pub(super) const RETRY_WAITS: Duration = Duration::from_secs(45);
+
+/// What the page of a login shows.
+fn asked(flow: &Flow, stage: &Stage) -> Response<Bytes> {
+    match stage {
+        Stage::Begun(begun) => {
+            page::asked(&Asked { upstream: &flow.upstream, principal: flow.principal.name(), begun })
+        }
+        Stage::Failed(why) => page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &flow.upstream, why }),
+        Stage::Beginning | Stage::Finishing => page::told(StatusCode::CONFLICT, &Told::Again),
+    }
+}
+
+/// Whether nobody has asked for a page yet: a browser only thinks that somebody will.
+fn is_prefetched(headers: &HeaderMap) -> bool {
+    let says = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    ["sec-purpose", "purpose", "x-moz"].into_iter().any(|name| says(name).contains("prefetch"))
+}
+
+/// The one `state` of a query.
+fn state_in(query: &str) -> Option<String> {
+    let mut states = query.split('&').filter_map(|pair| pair.strip_prefix("state="));
+    match (states.next(), states.next()) {
+        // Ours has nothing in it that a URL writes otherwise.
+        (Some(state), None) if !state.is_empty() => Some(state.replace("%2D", "-").replace("%5F", "_")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logins::Doing;
+    use super::*;
+    use crate::call::caller::{Can, Grants, Principal};
+    use crate::protocol::revision::Revision;
+
+    struct Any;
+
+    impl Logins for Any {
+        fn admits(&self, upstream: &str) -> bool {
+            upstream == "up"
+        }
+
+        fn begin(&self, _: &str, _: &str) -> Doing<Begun> {
+            Box::pin(async { Err("nobody is asked".to_owned()) })
+        }
+    }
+
+    fn caller(principal: Principal, revision: Revision, capabilities: &'static str) -> Caller {
+        let (grants, capabilities) = (Grants::all(), Bytes::from(capabilities));
+        let (address, tenant, can) = (None, None, Can::default());
+        Caller { principal, address, grants, revision, capabilities, tenant, can }
+    }
+
+    const URL: &str = r#"{"elicitation":{"url":{}}}"#;
+
+    fn is_sent(base: &str, principals: usize, caller: &Caller, upstream: &str) -> bool {
+        let connect = Connect::new(Any, &Tasks::new());
+        connect.reached_at(base);
+        connect.called_by(principals);
+        connect.page(caller, &upstream.into(), false).is_some()
+    }
+
+    #[test]
+    fn a_caller_is_sent_where_its_browser_comes_to_safely_if_nobody_else_uses_what_it_logs_in_to() {
+        let ada = Principal::of_token("ada");
+        let able = caller(ada.clone(), Revision::V2025_11_25, URL);
+        for (base, is_fit) in [
+            ("https://mcp.example.com/gw", true),
+            ("http://127.0.0.1:8808", true),
+            ("http://[::1]:8808", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1:8808", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://mcp.example.com", false),
+        ] {
+            assert_eq!(is_sent(base, 1, &able, "up"), is_fit, "{base}");
+        }
+        let base = "https://mcp.example.com";
+        assert!(!is_sent(base, 2, &able, "up") && !is_sent(base, 1, &able, "other"));
+        assert!(is_sent(base, 1, &caller(Principal::anonymous(), Revision::NEWEST_MODERN, URL), "up"));
+        for (principal, revision, capabilities) in [
+            (Principal::of_certificate("CN=ada"), Revision::V2025_11_25, URL),
+            (Principal::of_user(7), Revision::V2025_11_25, URL),
+            (ada.clone(), Revision::V2025_06_18, URL),
+            (ada.clone(), Revision::V2025_11_25, r#"{"elicitation":{"form":{}}}"#),
+            (ada, Revision::NEWEST_MODERN, "{}"),
+        ] {
+            let caller = caller(principal, revision, capabilities);
+            assert!(!is_sent(base, 1, &caller, "up"), "{caller:?}");
+        }
+    }
+}
