@@ -181,8 +181,10 @@ async fn a_call_whose_time_passes_while_a_token_is_awaited_is_told_so() {
     until("no token is left", || async {
         let answer = client.call_once("up__echo", "{}").await;
         let why = answer.frame().error.is_some().then(|| answer.message())?;
-        assert!(why.contains(says), "{why}");
-        Some(())
+        // While a token is left, an upstream on a machine that has much to do may be as late.
+        let is_late = why.contains("did not answer");
+        assert!(is_late || why.contains(says), "{why}");
+        (!is_late).then_some(())
     })
     .await;
     let is_shown = |page: &str| page.contains("waited for an access token and was not sent within 0.4 s");

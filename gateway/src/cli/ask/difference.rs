@@ -1,29 +1,70 @@
 //! What differs between two definitions, line by line.
 
-use serde_json::Value;
-
 use crate::config::fault::printable;
+use crate::protocol::json::{self, Members};
+use crate::protocol::value::canonical;
 
 /// Longer texts are not compared line by line: all of the one goes, and all of the other comes.
 const COMPARED_MAX: usize = 2000;
+/// How far the members of a value stand in.
+const INDENT: &str = "  ";
 /// So many lines that are the same stand around one that differs.
 const AROUND: usize = 2;
 
-/// A definition as a person reads it: a member in each line, a text over as many lines as it has.
+/// A definition as a person reads it: a member in each line, a text over as many lines as it has. Nothing of it is left out: what stands
+/// twice is shown twice, and what is no text or no number for every reader as it is spelled.
 pub(super) fn lines(definition: &str) -> Vec<String> {
-    let mut value: Value = serde_json::from_str(definition).unwrap_or_default();
-    if let Value::Object(members) = &mut value {
-        // Said beside it, or no part of what was approved.
-        ["name", "_meta", "icons"].iter().for_each(|key| _ = members.remove(*key));
+    let mut ordered = Vec::new();
+    canonical::write(definition.as_bytes(), &mut ordered);
+    let (mut out, mut rest) = (Vec::new(), Vec::new());
+    let mut members = Members::of(&ordered).ok();
+    while let Some(Ok(Some(member))) = members.as_mut().map(Members::next_key) {
+        let Ok(end) = json::value(&ordered, member.value) else { break };
+        let (key, value) = (member.key(&ordered), &ordered[member.value..end]);
+        match key.as_deref() {
+            // Said beside it, or no part of what was approved.
+            Some(b"name" | b"_meta" | b"icons") => {}
+            Some(b"description") if let Some(text) = json::unquote(value) => {
+                out.extend(text.lines().map(|line| printable(line.trim_end()).to_string()));
+            }
+            _ => rest.push(&ordered[member.start..end]),
+        }
+        if let Some(members) = &mut members {
+            members.resume(end);
+        }
     }
-    let mut out = Vec::new();
-    let description = value.as_object_mut().and_then(|members| members.remove("description"));
-    if let Some(Value::String(text)) = description {
-        out.extend(text.lines().map(|line| printable(line.trim_end()).to_string()));
-    }
-    let rest = format!("{value:#}");
-    if rest != "{}" {
+    if !rest.is_empty() {
+        let rest = spread(&[b"{", &*rest.join(&b','), b"}"].concat());
         out.extend(rest.lines().map(|line| printable(line).to_string()));
+    }
+    out
+}
+
+/// A value without white space, with each member and item in a line.
+fn spread(value: &[u8]) -> String {
+    let (mut out, mut depth, mut at) = (String::new(), 0, 0);
+    while let Some(byte) = value.get(at) {
+        let is_empty = matches!((byte, value.get(at + 1)), (b'{', Some(b'}')) | (b'[', Some(b']')));
+        let end = match byte {
+            b'{' | b'[' | b'}' | b']' | b',' | b':' => at + 1 + usize::from(is_empty),
+            _ => json::value(value, at).unwrap_or(value.len()),
+        };
+        let token = &value[at..end];
+        if matches!(byte, b'}' | b']') {
+            depth -= 1;
+            out.push_str(&format!("\n{}", INDENT.repeat(depth)));
+        }
+        out.push_str(&String::from_utf8_lossy(token));
+        match byte {
+            b'{' | b'[' if !is_empty => {
+                depth += 1;
+                out.push_str(&format!("\n{}", INDENT.repeat(depth)));
+            }
+            b',' => out.push_str(&format!("\n{}", INDENT.repeat(depth))),
+            b':' => out.push(' '),
+            _ => {}
+        }
+        at = end;
     }
     out
 }
@@ -101,6 +142,35 @@ mod tests {
             said.contains("+     \"required\": [") && !said.contains("One.") && !said.contains("- Reads"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn nothing_of_a_definition_is_left_out_however_it_is_spelled() {
+        let odd = r#"{"name":"x","description":"evil","description":"fine","title":"a\ud800b","inputSchema":
+            {"properties":{"a":{"maximum":1e400,"maximum":2,"x":[],"y":{}}, "\udc00":[1, 123456789012345678901234567890]}}}"#;
+        let said = lines(odd).join("\n");
+        let expected = r#"evil
+fine
+{
+  "inputSchema": {
+    "properties": {
+      "\udc00": [
+        1,
+        123456789012345678901234567890
+      ],
+      "a": {
+        "maximum": 1e400,
+        "maximum": 2,
+        "x": [],
+        "y": {}
+      }
+    }
+  },
+  "title": "a\ud800b"
+}"#;
+        assert_eq!(said, expected);
+        let alone = lines(r#"{"name":"x","description":"lone \ud800"}"#);
+        assert_eq!(alone.join("\n"), "{\n  \"description\": \"lone \\ud800\"\n}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod call;
 mod approve;
 // What differs between two definitions.
 mod difference;
+// What not every reader takes, made readable.
+mod readable;
 
 pub(crate) use approve::run as approve;
 pub(crate) use call::run as call;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::awaited::{Awaited, Turn, Wanted};
 use super::person::Terminal;
+use super::readable;
 use crate::admin::control::{self, join};
 use crate::cli::args::{Look, Shared, settings};
 use crate::cli::look::{self, Row, Whole};
@@ -124,7 +125,7 @@ impl Session {
                 self.person.clear();
                 bail!("the gateway ended before it answered");
             }
-            let mut frame: Value = serde_json::from_str(&line).context("the gateway sent no JSON")?;
+            let mut frame = readable::value(&line).context("the gateway sent no JSON")?;
             match (frame["method"].as_str(), frame.get("id").cloned()) {
                 (None, Some(answered)) if answered == id => {
                     self.person.clear();
