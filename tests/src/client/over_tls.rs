@@ -1,11 +1,13 @@
 //! Between cleartext and TLS: who speaks plain HTTP/1.1 reaches a server behind TLS, over HTTP/1.1 or over a single connection of HTTP/2.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, Uri, Version, header};
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -74,6 +76,19 @@ pub async fn plain(authority: &Authority, address: SocketAddr) -> SocketAddr {
     here
 }
 
+/// So often a request is sent that was not looked at.
+const TRIES: usize = 5;
+
+/// Whether a request was not looked at, as any client of HTTP/2 knows: it is made again, on a new connection where that one is over.
+fn is_unseen(error: &hyper::Error) -> bool {
+    let fault = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let is_refused = |fault: &h2::Error| match fault.reason() {
+        Some(h2::Reason::NO_ERROR) => fault.is_go_away(),
+        reason => reason == Some(h2::Reason::REFUSED_STREAM),
+    };
+    error.is_canceled() || fault.is_some_and(is_refused)
+}
+
 /// The one connection of HTTP/2 to a server, opened anew once it is over.
 struct One {
     connector: TlsConnector,
@@ -106,15 +121,26 @@ async fn listening() -> (TcpListener, SocketAddr) {
 impl One {
     async fn pass(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Incoming>, hyper::Error> {
         let (mut head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         head.uri = format!("https://{}{path}", self.address).parse::<Uri>().expect("a path");
         head.version = Version::HTTP_2;
         [header::HOST, header::CONNECTION].iter().for_each(|name| _ = head.headers.remove(name));
-        let answer = self.sender().await.send_request(Request::from_parts(head, BoxBody::new(body))).await;
-        answer.map(|mut answer| {
-            *answer.version_mut() = Version::HTTP_11;
-            answer
-        })
+        let mut tries = 0;
+        loop {
+            let whole = Full::new(body.clone()).map_err(|never| match never {});
+            let answer = self.sender().await.send_request(Request::from_parts(head.clone(), BoxBody::new(whole))).await;
+            tries += 1;
+            match answer {
+                Err(error) if is_unseen(&error) && tries < TRIES => {}
+                answer => {
+                    return answer.map(|mut answer| {
+                        *answer.version_mut() = Version::HTTP_11;
+                        answer
+                    });
+                }
+            }
+        }
     }
 
     async fn sender(&self) -> SendRequest<Body> {
