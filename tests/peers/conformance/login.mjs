@@ -28,12 +28,18 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
 /** Whether nobody logs in: the client has credentials of its own. */
 const isMachine = scenario === "auth/client-credentials-basic";
 
-/** Where tokens are given, as a person reads it in what the mock says of itself. */
-async function tokenEndpoint() {
-  const json = async (url) => (await fetch(url)).json();
+const json = async (url) => (await fetch(url)).json();
+
+/** The authorization server, as a person reads it in what the mock says of itself. */
+async function issuer() {
   const { origin, pathname } = new URL(mock);
   const { authorization_servers } = await json(`${origin}/.well-known/oauth-protected-resource${pathname}`);
-  return (await json(new URL("/.well-known/oauth-authorization-server", authorization_servers[0]))).token_endpoint;
+  return authorization_servers[0];
+}
+
+/** Where it gives tokens. */
+async function tokenEndpoint() {
+  return (await json(new URL("/.well-known/oauth-authorization-server", await issuer()))).token_endpoint;
 }
 
 /** How the upstream is configured: with what the suite gives a client that it has registered. */
@@ -46,7 +52,7 @@ async function keys() {
   const auth = [];
   if (scenario === "auth/basic-cimd") auth.push(`client_id = "${DOCUMENT}"`);
   if (told.client_id) auth.push(`client_id = "${told.client_id}"`);
-  if (told.client_secret) auth.push(`client_secret = "${told.client_secret}"`, `issuer = "${told.issuer}"`);
+  if (told.client_secret) auth.push(`client_secret = "${told.client_secret}"`, `issuer = "${told.issuer ?? (await issuer())}"`);
   return `auth = { ${['type = "oauth"', ...auth].join(", ")} }\n`;
 }
 
