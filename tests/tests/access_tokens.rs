@@ -328,6 +328,8 @@ async fn a_token_that_says_nothing_is_asked_about_once_for_all_who_show_it() {
     let (statuses, ()) = tokio::join!(many, held);
     assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
     assert_eq!(questions(), 1);
+    let documents = || issuer.asked.all().iter().filter(|path| path.starts_with("/.well-known/")).count();
+    let read = documents();
     for (name, key, value) in [
         ("another audience", "aud", json!("https://else.example")),
         ("no audience", "aud", Value::Null),
@@ -341,6 +343,7 @@ async fn a_token_that_says_nothing_is_asked_about_once_for_all_who_show_it() {
         assert_eq!(status(&gateway, "odd").await, 401, "{name}");
     }
     assert_eq!(status(&gateway, "unknown").await, 401);
+    assert_eq!(documents(), read, "where it is asked is known by now");
     issuer.breaks(Some((500, "")));
     assert_eq!(status(&gateway, "other").await, 503);
     assert_eq!(status(&gateway, "good").await, 200, "the verdict is kept for a while");

@@ -104,6 +104,25 @@ async fn a_tool_is_held_until_it_is_approved_and_again_once_it_changes() {
 }
 
 #[tokio::test]
+async fn what_is_approved_here_is_written_for_another_machine_though_nothing_is_new() {
+    let home = Scratch::new();
+    let list = home.file("tools.json", &tools("Reads a file."));
+    let program = upstream(&list.display().to_string());
+    let gateway =
+        Gateway::serve(&Config::new().program("sh", &program, "").section("[catalog]\npin = \"hold\"\n")).await;
+    assert_eq!(run(gateway.command(&["approve", "--all", "--yes"])).await.0, Some(0));
+    for (name, more, has_text) in [("other.jsonl", &[][..], true), ("bare.jsonl", &["--digests"], false)] {
+        let other = home.path().join(name);
+        let output = other.display().to_string();
+        let (code, shown, said) =
+            run(gateway.command(&[&["approve", "--all", "--output", &output], more].concat())).await;
+        assert!(code == Some(0) && shown.starts_with("what is approved here stands in "), "{shown}{said}");
+        let copied = fs::read_to_string(&other).expect("it is written");
+        assert_eq!((copied.lines().count(), copied.contains("\"definition\"")), (2, has_text), "{copied}");
+    }
+}
+
+#[tokio::test]
 async fn tools_that_are_only_warned_of_work_and_are_named() {
     let home = Scratch::new();
     let list = home.file("tools.json", &tools("Reads a file."));

@@ -79,11 +79,17 @@ pub(crate) fn run(approve: &Approve) -> Result<(), Failure> {
     }
     let is_asked = !approve.names.is_empty() || approve.all;
     let agreed = is_asked && !meant.is_empty() && agrees(approve, meant.len())?;
-    if agreed {
-        write(&place, &meant, approve.digests)?;
+    // For another machine: what is approved here already counts there, too.
+    let known = all.file.as_deref().filter(|file| *file != place && approve.all);
+    let is_copied = meant.is_empty() && known.is_some();
+    if agreed || is_copied {
+        write(&place, known, &meant, approve.digests)?;
         session.reload();
     }
     drop(session);
+    if is_copied && !approve.json {
+        writeln!(answer(), "what is approved here stands in {}, too", file::shown(&place))?;
+    }
     end(approve, &place, &meant, agreed)
 }
 
@@ -117,12 +123,12 @@ impl Candidate {
     }
 }
 
-fn read(session: &Session) -> Result<ToApprove, anyhow::Error> {
-    let (status, page) = session.page("/api/v1/approvals").map_err(|_| anyhow!("the gateway cannot be looked at"))?;
+fn read(session: &Session) -> Result<ToApprove, Failure> {
+    let (status, page) = session.page("/api/v1/approvals")?;
     match status {
-        200 => serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version"),
-        404 => Err(anyhow!("the gateway that runs is of another version, which knows no approvals")),
-        _ => Err(anyhow!("{}", printable(page.trim()))),
+        200 => Ok(serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?),
+        404 => Err(anyhow!("the gateway that runs is of another version, which knows no approvals").into()),
+        _ => Err(anyhow!("{}", printable(page.trim())).into()),
     }
 }
 
@@ -164,14 +170,21 @@ fn agrees(approve: &Approve, count: usize) -> Result<bool, anyhow::Error> {
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Writes down that these are approved as they are now.
-fn write(place: &Path, tools: &[&Candidate], digests: bool) -> Result<(), anyhow::Error> {
+/// Writes down that these are approved as they are now, beside those of another file.
+fn write(place: &Path, known: Option<&Path>, tools: &[&Candidate], digests: bool) -> Result<(), anyhow::Error> {
     let files = [place.to_owned()];
     let _turns = Turns::take(&files, true)?;
     let edited = Edited::open(place)?;
-    let name = file::shown(place);
-    let mut approved = Approved::parse(edited.text())
-        .map_err(|(line, why)| anyhow!("{name} cannot be used: line {line}: {why}; mend it, or move it away"))?;
+    let parsed = |path: &Path, text: &str| {
+        let odd =
+            |(line, why)| anyhow!("{} cannot be used: line {line}: {why}; mend it, or move it away", file::shown(path));
+        Approved::parse(text).map_err(odd)
+    };
+    let mut approved = parsed(place, edited.text())?;
+    if let Some(known) = known {
+        let other = Edited::open(known)?;
+        approved.take(&parsed(known, other.text())?, digests);
+    }
     for tool in tools {
         approved.set(&tool.upstream, &tool.own_name, tool.approvals(digests)?);
     }

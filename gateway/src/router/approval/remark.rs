@@ -3,6 +3,7 @@
 use super::why::{Unapproved, Why};
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::MemberId;
+use std::collections::HashSet;
 
 /// What the remark is kept under.
 const REMARK: &str = "tools to approve";
@@ -20,10 +21,9 @@ pub(crate) fn remark(now: &Catalog, before: Option<&Catalog>) {
             REMARK,
             told.as_ref().map(|told| format!("{}; run `trunkline approve {}`", told, member.owner.name())),
         );
-        let is_news = |tool: &Unapproved| {
-            let was = before.is_some_and(|before| of(before, id).any(|one| one.own == tool.own && one.why == tool.why));
-            !was
-        };
+        let was: HashSet<_> =
+            before.into_iter().flat_map(|before| of(before, id)).map(|one| (&one.own, one.why)).collect();
+        let is_news = |tool: &Unapproved| !was.contains(&(&tool.own, tool.why));
         if let Some(told) = told.filter(|_| of(now, id).any(is_news)) {
             let upstream = &**member.owner.name();
             tracing::warn!(upstream, "{told}; `trunkline approve {upstream}` shows and approves them");

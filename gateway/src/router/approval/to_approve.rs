@@ -5,7 +5,7 @@ use crate::router::catalog::snapshot::Catalog;
 use crate::router::config::{Approval, shown};
 use crate::upstream::inventory::Item;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The tools that nobody has approved as they are, by upstream and own name.
@@ -42,31 +42,64 @@ pub(crate) fn of(catalogs: &[Arc<Catalog>], most: usize) -> ToApprove {
             candidate.public = candidate.public.take().or_else(|| tool.public.clone());
         }
     }
+    // Those of one upstream stand together.
+    let mut last: Option<(&Arc<str>, Offered<'_>)> = None;
     for ((upstream, own), candidate) in &mut found {
-        candidate.complete(catalogs, upstream, own);
+        let offered = match last.take() {
+            Some((known, offered)) if known == upstream => offered,
+            _ => Offered::of(catalogs, upstream),
+        };
+        candidate.complete(&offered, own);
+        last = Some((upstream, offered));
     }
     found
 }
 
+/// What one upstream offers, and what of it was approved: looked up for each tool that is to be approved.
+struct Offered<'a> {
+    /// Its tools by name, in each catalog.
+    tools: HashMap<&'a str, Vec<&'a Item>>,
+    /// As what its tools were approved.
+    approved: HashMap<&'a str, &'a [Approval]>,
+    /// The approved tools that are gone, by their definitions without the name.
+    gone: HashMap<[u8; 32], &'a str>,
+}
+
+impl<'a> Offered<'a> {
+    fn of(catalogs: &'a [Arc<Catalog>], upstream: &str) -> Self {
+        let mut tools: HashMap<&str, Vec<&Item>> = HashMap::new();
+        for tool in catalogs.iter().flat_map(|catalog| self::tools(catalog, upstream)) {
+            tools.entry(&tool.key).or_default().push(tool);
+        }
+        let pins = catalogs.first().map(|catalog| &catalog.rules.pins.approved);
+        let approved: HashMap<_, _> = pins.into_iter().flat_map(|pins| pins.tools_of(upstream)).collect();
+        let mut gone = HashMap::new();
+        for (name, all) in pins.into_iter().flat_map(|pins| pins.tools_of(upstream)) {
+            let texts = all.iter().filter(|_| !tools.contains_key(name)).filter_map(|one| one.definition.as_deref());
+            texts.for_each(|text| _ = gone.entry(nameless(text.as_bytes())).or_insert(name));
+        }
+        Self { tools, approved, gone }
+    }
+}
+
+/// What a tool is but for its name.
+fn nameless(definition: &[u8]) -> [u8; 32] {
+    canonical::definition(definition, Some("name"))
+}
+
 impl Candidate {
-    fn complete(&mut self, catalogs: &[Arc<Catalog>], upstream: &str, own: &str) {
-        let of_upstream: Vec<_> = catalogs.iter().flat_map(|catalog| tools(catalog, upstream)).collect();
-        for tool in of_upstream.iter().filter(|tool| *tool.key == *own) {
+    fn complete(&mut self, offered: &Offered<'_>, own: &str) {
+        for tool in offered.tools.get(own).into_iter().flatten() {
             let digest = shown(tool.digest());
             if !self.definitions.iter().any(|(known, _)| *known == digest) {
                 self.definitions.push((digest, tool.definition.raw().clone()));
             }
         }
-        let Some(approved) = catalogs.first().map(|catalog| &catalog.rules.pins.approved) else { return };
-        let texts = |all: &[Approval]| all.iter().filter_map(|one| one.definition.clone()).collect::<Vec<_>>();
-        self.approved = texts(approved.of(upstream, own));
-        if self.why == "new" {
-            let nameless = |definition: &[u8]| canonical::definition(definition, Some("name"));
-            let are: Vec<_> = self.definitions.iter().map(|(_, definition)| nameless(definition)).collect();
-            let is_gone = |name: &str| !of_upstream.iter().any(|tool| *tool.key == *name);
-            let was = |all: &[Approval]| texts(all).iter().any(|text| are.contains(&nameless(text.as_bytes())));
-            let mut gone = approved.tools_of(upstream).filter(|(name, all)| is_gone(name) && was(all));
-            self.renamed_from = gone.next().map(|(name, _)| name.into());
+        let approved = offered.approved.get(own).copied().unwrap_or_default();
+        self.approved = approved.iter().filter_map(|one| one.definition.clone()).collect();
+        if self.why == "new" && !offered.gone.is_empty() {
+            let mut was = self.definitions.iter().filter_map(|(_, now)| offered.gone.get(&nameless(now)));
+            self.renamed_from = was.next().map(|name| (*name).into());
         }
     }
 }

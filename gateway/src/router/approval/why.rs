@@ -17,7 +17,7 @@ pub(crate) struct Unapproved {
 }
 
 /// Why nobody has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Why {
     /// No tool of its name was approved.
     New,

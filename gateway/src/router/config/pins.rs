@@ -122,6 +122,16 @@ impl Approved {
         Arc::make_mut(&mut self.0).entry(upstream.into()).or_default().insert(tool.into(), approvals);
     }
 
+    /// What another one has counts here, too, with its texts or without.
+    pub fn take(&mut self, other: &Self, digests: bool) {
+        let bare = |one: &Approval| if digests { one.clone().without_text() } else { one.clone() };
+        for (upstream, tools) in &*other.0 {
+            for (tool, all) in tools {
+                self.set(upstream, tool, all.iter().map(bare).collect());
+            }
+        }
+    }
+
     /// As what a tool was approved; nothing where it never was.
     pub fn of(&self, upstream: &str, tool: &str) -> &[Approval] {
         self.0.get(upstream).and_then(|tools| tools.get(tool)).map_or(&[], |all| all)

@@ -115,3 +115,18 @@ async fn what_is_to_be_approved_is_told_with_what_it_was_and_what_it_was_called(
     stage.router.set_pins(&Pins::default());
     assert!(stage.router.to_approve(100).is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_approved_costs_as_much_again_for_twice_as_many_tools() {
+    let cost = async |count: usize| {
+        let a = Scripted::new("a", "a");
+        a.offer(offering((0..count).map(|at| tool(&format!("new{at}"), &format!("Is new {at}"))).collect()));
+        let stage = Stage::new(Strategy::Prefix, &[&a]);
+        let gone: Vec<_> = (0..count).map(|at| tool(&format!("gone{at}"), &format!("Is gone {at}"))).collect();
+        stage.router.set_pins(&pins(Pin::Hold, &gone.iter().map(|tool| ("a", tool)).collect::<Vec<_>>()));
+        settle().await;
+        crate::steps::of(|| assert_eq!(stage.router.to_approve(count).len(), count)).unwrap() as f64
+    };
+    let ratio = cost(80).await / cost(40).await;
+    assert!(ratio < 2.6, "{ratio} times the steps");
+}

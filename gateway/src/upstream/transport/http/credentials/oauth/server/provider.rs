@@ -13,9 +13,15 @@ use oauth2::url::form_urlencoded::byte_serialize;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// More than so many bytes no set of keys has.
 const KEYS_BYTES_MAX: usize = 256 * 1024;
+
+/// So long it is asked about tokens where its metadata has said, without another look at that.
+const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Where it is, and who the gateway is there. Nothing but what a person has written or its metadata names is asked, and no redirect is
 /// followed.
@@ -23,6 +29,8 @@ pub struct IdentityProvider {
     login: Login,
     keys_url: Option<Uri>,
     introspection_url: Option<Uri>,
+    /// Where its metadata says that it is asked about tokens, and until when that counts.
+    introspects_at: Mutex<Option<(Remote, Instant)>>,
     shown: Option<HeaderValue>,
     tasks: Tasks,
 }
@@ -60,7 +68,7 @@ impl IdentityProvider {
             state: None,
             keys: Vec::new(),
         };
-        Self { login, keys_url: None, introspection_url: None, shown: None, tasks }
+        Self { login, keys_url: None, introspection_url: None, introspects_at: Mutex::default(), shown: None, tasks }
     }
 
     /// Its keys lie there.
@@ -103,16 +111,12 @@ impl IdentityProvider {
 
     /// What it says of a token (RFC 7662).
     pub async fn introspect(&self, token: &str) -> Result<Vec<u8>, Cause> {
-        let place = match &self.introspection_url {
-            Some(url) => self.written(url),
-            None => {
-                let named = self.metadata().await?.introspection_endpoint;
-                let none = || unavailable("its metadata names no `introspection_endpoint`; write `introspection.url`");
-                to(&self.login, "`introspection_endpoint`", &named.ok_or_else(none)?)?
-            }
-        };
-        let fields = [("token", token), ("token_type_hint", "access_token")];
-        let (status, body) = form(&place, &fields, self.shown.clone(), &self.tasks).await?;
+        let answer = self.answer_about(token).await;
+        if !matches!(answer, Ok((StatusCode::OK, _))) {
+            // It may be elsewhere by now.
+            *self.introspects_at() = None;
+        }
+        let (status, body) = answer?;
         match status {
             StatusCode::OK => Ok(body),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -122,6 +126,27 @@ impl IdentityProvider {
             }
             _ => Err(unavailable(format!("it answers with HTTP {}", status.as_u16()))),
         }
+    }
+
+    async fn answer_about(&self, token: &str) -> Result<(StatusCode, Vec<u8>), Cause> {
+        let known = self.introspects_at().clone().filter(|(_, until)| *until > Instant::now());
+        let place = match (&self.introspection_url, known) {
+            (Some(url), _) => self.written(url),
+            (None, Some((place, _))) => place,
+            (None, None) => {
+                let named = self.metadata().await?.introspection_endpoint;
+                let none = || unavailable("its metadata names no `introspection_endpoint`; write `introspection.url`");
+                let place = to(&self.login, "`introspection_endpoint`", &named.ok_or_else(none)?)?;
+                *self.introspects_at() = Some((place.clone(), Instant::now() + KEPT_FOR));
+                place
+            }
+        };
+        let fields = [("token", token), ("token_type_hint", "access_token")];
+        form(&place, &fields, self.shown.clone(), &self.tasks).await
+    }
+
+    fn introspects_at(&self) -> MutexGuard<'_, Option<(Remote, Instant)>> {
+        self.introspects_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn written(&self, url: &Uri) -> Remote {
