@@ -90,6 +90,7 @@ mod tasks;
 mod telemetry;
 mod terminal;
 mod tokens;
+mod told_identity;
 mod traces;
 mod trees;
 mod unreadable;

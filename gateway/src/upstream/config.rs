@@ -12,6 +12,8 @@ mod transport;
 mod reach;
 // What a person has logged in for.
 mod login;
+// How an upstream is told whose call it is.
+mod told_identity;
 // What an upstream is secured with besides the authorities of the platform.
 mod trust;
 
@@ -28,6 +30,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+pub use told_identity::ToldIdentity;
 pub use transport::{ChildCommand, Place, Proxy, Remote, Transport};
 pub use trust::{Stamp, Trust};
 
@@ -58,6 +61,8 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// The login that a person can make where nothing is configured that it is shown, should it ask for one.
     pub login: Option<Box<Login>>,
+    /// How it is told whose call it is; `None` means that it is not.
+    pub identity: Option<Arc<ToldIdentity>>,
     /// When it runs.
     pub start: Start,
     /// Without a call for so long it is stopped until it is needed again; `None` means never.

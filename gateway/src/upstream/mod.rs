@@ -352,7 +352,7 @@ impl Upstream {
         let instance = alone.as_ref().unwrap_or(serving);
         // What a client says of its roots concerns what is its own, and nobody else's.
         if call.method != Method::RootsChanged || instance.owner.is_of(call.caller.tenant.as_ref()) {
-            tell(&instance.admission, &instance.name, call);
+            tell(instance, call);
         }
     }
 }

@@ -51,7 +51,7 @@ const SECRET_BYTES_MIN: usize = 6;
 /// What the value of a header with credentials begins with.
 pub(super) const SCHEMES: [&str; 3] = ["basic ", "bearer ", "token "];
 /// Headers that the gateway sets itself: a configured one would contradict the message.
-const OWN: [&str; 13] = [
+pub(super) const OWN: [&str; 13] = [
     "accept",
     "connection",
     "content-length",

@@ -2,6 +2,8 @@
 
 // How an upstream is spoken to, and what its tools are where it does not say so.
 mod dialect;
+// How an upstream is told whose call it is.
+mod told;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -223,6 +225,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     }
     useless(&section, transport.as_ref());
     let dialect = dialect::dialect(&mut section, transport.as_ref());
+    let identity = told::identity(&mut section, transport.as_ref(), dialect);
     let settings = defaults.over(&mut section);
     let mut tools = section.table("tools");
     let filter = Filter {
@@ -242,6 +245,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         tool_times,
         credentials,
         login,
+        identity,
         defined: defined.list(),
         ..spoken_to(config, dialect)
     });
@@ -305,6 +309,7 @@ fn config(
         transport,
         credentials: None,
         login: None,
+        identity: None,
         start: settings.start,
         idle_stop: settings.idle_stop,
         era: settings.era,

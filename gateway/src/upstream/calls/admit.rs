@@ -46,7 +46,7 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
             decision => decision,
         };
         match decision {
-            GateDecision::Now(peer, place) => match peer.send(call, instance.offering.headers_of(call), place) {
+            GateDecision::Now(peer, place) => match peer.send(call, instance.offering.beside_of(call), place) {
                 Ok((exchange, attempt)) => return Ok(Sending::Sent(Sent { peer, exchange, attempt })),
                 Err(lost @ Lost::Unsent(_)) => {
                     own::retire_if_gone(instance, &call.caller, &peer, &lost);
@@ -88,11 +88,12 @@ pub(crate) fn judge(tools: &Filter, call: &Call) -> Option<Refusal> {
 }
 
 /// Tells a notification to the peer that is live now.
-pub(crate) fn tell(admission: &Admission, upstream: &str, call: &Call) {
+pub(crate) fn tell(instance: &Instance, call: &Call) {
+    let (admission, upstream): (&Admission, &str) = (&instance.admission, &instance.name);
     // A stateless upstream asks for roots each time anew.
     let is_foreign = |peer: &Arc<Peer>| peer.revision().is_modern() && call.method == Method::RootsChanged;
     let Some(peer) = admission.gate.peer().filter(|peer| !is_foreign(peer)) else { return };
-    let Err(lost) = peer.tell(call) else { return };
+    let Err(lost) = peer.tell(call, instance.offering.identity.as_deref()) else { return };
     let (method, cause) = (call.method.label(), lost.text().full());
     tracing::debug!(upstream, method, cause = &*cause, "notification not sent");
 }

@@ -16,6 +16,8 @@ pub(crate) mod fault;
 mod tools_only;
 // What an upstream is told in its handshake that may be asked here.
 mod declaring;
+// The name of a call's principal, as an upstream is told it.
+mod principal;
 // What was lost with a session at an upstream: its client is told in the first result of the session that came in its place.
 pub(crate) mod loss;
 

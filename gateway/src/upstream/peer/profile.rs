@@ -2,6 +2,7 @@
 
 use super::fault::Trouble;
 use super::loss::OwedWord;
+use super::principal;
 use crate::call::caller::trace::Attempt;
 use crate::call::{Call, LogLevel};
 use crate::health::{Cause, CauseCode};
@@ -16,6 +17,7 @@ use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, translate};
 use crate::runtime::timer::late::within;
+use crate::upstream::config::ToldIdentity;
 use crate::upstream::transport::exchange::{Lost, Permit, Request};
 use crate::upstream::transport::identity;
 use crate::upstream::transport::identity::NO_CAPABILITIES;
@@ -44,6 +46,15 @@ pub(crate) struct Offer {
     pub(crate) supports: Supports,
     /// Whether it speaks the dialect of 2024-10-07.
     pub(crate) is_dialect: bool,
+}
+
+/// What a client's call says beside itself.
+#[derive(Debug, Default)]
+pub(crate) struct BesideCall<'a> {
+    /// The `Mcp-Param-*` headers.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// How the upstream is told whose call it is, if at all.
+    pub(crate) identity: Option<&'a ToldIdentity>,
 }
 
 /// An upstream that was met on a live link.
@@ -99,7 +110,7 @@ impl Peer {
     pub(crate) fn send(
         &self,
         call: &Call,
-        headers: Vec<(HeaderName, HeaderValue)>,
+        beside: BesideCall<'_>,
         place: Option<Permit>,
     ) -> Result<(Exchange, Option<Attempt>), Lost> {
         if self.is_stray(call) {
@@ -111,9 +122,11 @@ impl Peer {
         }
         let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
         let attempt = self.attempt(call);
-        let meta = meta_of(call, attempt.as_ref());
+        let BesideCall { headers, identity } = beside;
+        let meta = meta_of(call, identity, attempt.as_ref());
+        let identity = identity.and_then(|told| principal::header(told, &call.caller.principal)).map(Box::new);
         let request = self.request(call, (&params, &meta), &capabilities, attempt.as_ref());
-        let exchange = match self.link.exchange(&Request { headers, ..request }) {
+        let exchange = match self.link.exchange(&Request { headers, identity, ..request }) {
             Ok(exchange) => exchange,
             Err(lost) => {
                 attempt.into_iter().for_each(Attempt::forget);
@@ -127,10 +140,10 @@ impl Peer {
     }
 
     /// Sends a client's notification on.
-    pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
+    pub(crate) fn tell(&self, call: &Call, identity: Option<&ToldIdentity>) -> Result<(), Lost> {
         let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
         let attempt = self.attempt(call);
-        let meta = meta_of(call, attempt.as_ref());
+        let meta = meta_of(call, identity, attempt.as_ref());
         let told = self.link.notify(&self.request(call, (&params, &meta), &capabilities, attempt.as_ref()));
         // Nothing answers it.
         attempt.into_iter().for_each(if told.is_ok() { Attempt::left } else { Attempt::forget });
@@ -191,6 +204,7 @@ impl Peer {
             caller: call.method.is_long().then_some(&call.caller),
             share: Some(call.caller.share()),
             headers: Vec::new(),
+            identity: None,
             attempt,
         }
     }
@@ -261,8 +275,16 @@ impl Peer {
 }
 
 /// The members of `_meta` that go on with a call.
-fn meta_of<'a>(call: &'a Call, attempt: Option<&Attempt>) -> Cow<'a, [u8]> {
-    attempt.map_or(Cow::Borrowed(&call.meta), |attempt| Cow::Owned(attempt.meta(&call.meta)))
+fn meta_of<'a>(call: &'a Call, identity: Option<&ToldIdentity>, attempt: Option<&Attempt>) -> Cow<'a, [u8]> {
+    let own = Cow::Borrowed(&*call.meta);
+    let own = match identity {
+        Some(told) => principal::member(told, &call.caller.principal, own),
+        None => own,
+    };
+    match attempt {
+        Some(attempt) => Cow::Owned(attempt.meta(&own)),
+        None => own,
+    }
 }
 
 /// A result of ours, checked as far as we rely on it.

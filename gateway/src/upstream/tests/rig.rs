@@ -49,6 +49,7 @@ pub(crate) fn config() -> Config {
         request_timeout: Some(Duration::from_secs(30)),
         call_timeout: None,
         max_call_time: Some(Duration::from_secs(3600)),
+        identity: None,
         tool_times: HashMap::new(),
         max_concurrency: None,
         queue: 256,

@@ -21,7 +21,7 @@ pub(crate) enum Unopened {
 
 /// Sends a call that waited.
 pub(crate) fn hand(offering: &Offering, peer: &Arc<Peer>, entry: Entry) {
-    let sent = peer.send(&entry.call, offering.headers_of(&entry.call), entry.place);
+    let sent = peer.send(&entry.call, offering.beside_of(&entry.call), entry.place);
     // Who no longer waits drops the exchange, and that withdraws it.
     entry.turn.send(sent.map(|(exchange, attempt)| Sent { peer: peer.clone(), exchange, attempt }));
 }

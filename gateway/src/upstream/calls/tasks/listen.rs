@@ -89,7 +89,7 @@ impl TaskListening {
         }
         let filter = ListenFilter { tasks: self.live.clone(), ..ListenFilter::default() };
         self.call.params = filter.to_params();
-        match peer.send(&self.call, self.instance.offering.headers_of(&self.call), None) {
+        match peer.send(&self.call, self.instance.offering.beside_of(&self.call), None) {
             Ok((exchange, attempt)) => {
                 attempt.into_iter().for_each(Attempt::left);
                 self.stage = Stage::Open { peer, exchange, since: Instant::now() };

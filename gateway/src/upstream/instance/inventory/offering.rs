@@ -9,6 +9,8 @@ use crate::protocol::frame::Method;
 use crate::protocol::http::param_headers::ParamHeaders;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
+use crate::upstream::config::ToldIdentity;
+use crate::upstream::peer::profile::BesideCall;
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
 use std::collections::{HashMap, HashSet};
@@ -26,6 +28,8 @@ pub(crate) struct Offering {
     param_headers: Seldom<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// The tools that run as tasks only.
     task_only: Seldom<HashSet<Arc<str>>>,
+    /// How the upstream is told whose call it is.
+    pub(crate) identity: Option<Arc<ToldIdentity>>,
 }
 
 /// What few upstreams have. Every call looks, and where there is nothing it takes no guard to see that.
@@ -74,17 +78,24 @@ impl Default for Offering {
             reads: ReadSchedule::default(),
             param_headers: Seldom::default(),
             task_only: Seldom::default(),
+            identity: None,
         }
     }
 }
 
 impl Offering {
+    /// Of an upstream that is told so whose call it is.
+    pub(crate) fn telling(identity: Option<Arc<ToldIdentity>>) -> Self {
+        Self { identity, ..Self::default() }
+    }
+
     /// Of an instance beside the primary one: what that offers counts as known, until the instance's own was read.
     pub(crate) fn beside(primary: &Self) -> Self {
         Self {
             inventory: watch::Sender::new(primary.inventory.borrow().clone()),
             param_headers: primary.param_headers.copy(),
             task_only: primary.task_only.copy(),
+            identity: primary.identity.clone(),
             ..Self::default()
         }
     }
@@ -126,8 +137,13 @@ impl Offering {
         self.inventory.send_replace(None);
     }
 
+    /// What a call says beside itself.
+    pub(crate) fn beside_of(&self, call: &Call) -> BesideCall<'_> {
+        BesideCall { headers: self.headers_of(call), identity: self.identity.as_deref() }
+    }
+
     /// The `Mcp-Param-*` headers of a call, which only stateless HTTP upstreams look at.
-    pub(crate) fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
+    fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
         let Some(headers) = self.param_headers.get().filter(|_| call.method == Method::ToolsCall) else {
             return Vec::new();
         };

@@ -14,6 +14,7 @@ use crate::protocol::value::Object;
 use crate::upstream::transport::exchange::Permit;
 use crate::upstream::transport::exchange::ProgressRate;
 use crate::upstream::transport::http::FairPermit;
+use http::{HeaderName, HeaderValue};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,6 +69,8 @@ pub(crate) struct Mailbox {
     pub(crate) caller: Option<Arc<Caller>>,
     /// Whose share of the link it takes; `None`: it is a request of our own.
     pub(crate) share: Option<Share>,
+    /// The header that says whose call it is, where each frame is posted by itself.
+    pub(crate) identity: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 #[derive(Debug, Default)]
@@ -105,13 +108,14 @@ pub(crate) enum Kept {
 
 impl Mailbox {
     pub(crate) fn new(progress: bool, logs: Option<LogLevel>) -> Self {
-        Self { inner: Mutex::default(), start: AtomicU64::new(u64::MAX), progress, logs, caller: None, share: None }
+        let (inner, start) = (Mutex::default(), AtomicU64::new(u64::MAX));
+        Self { inner, start, progress, logs, caller: None, share: None, identity: None }
     }
 
     /// The place of a request.
     pub(crate) fn of(request: &Request<'_>) -> Self {
-        let (caller, share) = (request.caller.cloned(), request.share.clone());
-        Self { caller, share, ..Self::new(request.progress, request.logs) }
+        let (caller, share, identity) = (request.caller.cloned(), request.share.clone(), request.identity.clone());
+        Self { caller, share, identity, ..Self::new(request.progress, request.logs) }
     }
 
     /// Whether a log message may be of its making, wanted or not.

@@ -41,6 +41,8 @@ pub(crate) struct Request<'a> {
     pub(crate) share: Option<Share>,
     /// The `Mcp-Param-*` headers, for HTTP.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The header that says whose call it is, for HTTP.
+    pub(crate) identity: Option<Box<(HeaderName, HeaderValue)>>,
     /// Whose trace context stands in `meta`, for the headers of HTTP.
     pub(crate) attempt: Option<&'a Attempt>,
 }
@@ -49,8 +51,8 @@ impl<'a> Request<'a> {
     /// A request of our own, that wants nothing but the answer.
     pub(crate) fn new(method: &'a Method, params: &'a Object, envelope: Option<Envelope<'a>>) -> Self {
         let (progress, logs, caller, share) = (false, None, None, None);
-        let (meta, headers, attempt) = (&b""[..], Vec::new(), None);
-        Self { method, params, meta, envelope, progress, logs, caller, share, headers, attempt }
+        let (meta, headers, identity, attempt) = (&b""[..], Vec::new(), None, None);
+        Self { method, params, meta, envelope, progress, logs, caller, share, headers, identity, attempt }
     }
 
     /// How long its frame will be at most, but for unusual capabilities.

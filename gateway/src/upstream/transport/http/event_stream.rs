@@ -15,7 +15,7 @@ use crate::runtime::timer::Pace;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::connection::pool::causes;
 use bytes::Bytes;
-use http::Uri;
+use http::{HeaderName, HeaderValue, Uri};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -66,10 +66,19 @@ impl HttpSession {
         upgrade::upgrade(self, subprotocol).await
     }
 
-    /// POSTs a message to an address of the upstream's own origin. The answer to it, if there is one, comes elsewhere.
-    pub(crate) async fn deliver(&self, address: &Uri, frame: Bytes) -> Result<(), Lost> {
+    /// POSTs a message to an address of the upstream's own origin. The answer to it, if there is one, comes elsewhere. `identity` is the header that says whose
+    /// call it is.
+    pub(crate) async fn deliver(
+        &self,
+        address: &Uri,
+        frame: Bytes,
+        identity: Option<&(HeaderName, HeaderValue)>,
+    ) -> Result<(), Lost> {
         let make = || {
             let mut request = self.post(frame.clone(), None);
+            identity
+                .into_iter()
+                .for_each(|(name, value)| _ = request.headers_mut().insert(name.clone(), value.clone()));
             *request.uri_mut() = address.clone();
             request
         };

@@ -44,8 +44,9 @@ impl HttpSession {
         self.opened(id, &slot);
         let frame = request.frame(id, charge);
         let first = self.post(frame.clone(), Some(request));
-        let traced = request.attempt.map(|attempt| attempt.headers().collect()).unwrap_or_default();
-        let posting = Posting { first: Some(first), frame, own: request.headers.clone(), traced };
+        let mut always: OwnHeaders = request.attempt.map(|attempt| attempt.headers().collect()).unwrap_or_default();
+        always.extend(request.identity.as_deref().cloned());
+        let posting = Posting { first: Some(first), frame, own: request.headers.clone(), always };
         let asks = Asked {
             id,
             epoch: attempt.epoch,
@@ -79,9 +80,9 @@ fn too_many() -> Lost {
 struct Posting {
     first: Option<Outgoing>,
     frame: Bytes,
-    /// The headers that are its own, and those of its trace.
+    /// The headers that are its own, and those that say of which trace it is a part and whose call it is.
     own: OwnHeaders,
-    traced: OwnHeaders,
+    always: OwnHeaders,
 }
 
 /// Sends a request and brings all that comes back to its slot.
@@ -123,11 +124,11 @@ fn start_at(course: Course) -> u64 {
 
 /// Sends a request and waits for the head of its response.
 async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
-    let Posting { first, frame, own, traced } = posting;
+    let Posting { first, frame, own, always } = posting;
     let lane = Lane::Exchange(slot.share.as_ref().or(http.share.as_ref()));
     // While nothing is agreed on its headers cannot be made from its frame.
     let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
-    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, (own, traced)));
+    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, (own, always)));
     let comes = |course| {
         if course == Course::MayHaveLeft {
             messages::UPSTREAM.sent();
@@ -139,7 +140,7 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
         http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
     }
     // Nothing of it is needed any more.
-    (posting.frame, posting.own, posting.traced) = Default::default();
+    (posting.frame, posting.own, posting.always) = Default::default();
     Ok(received)
 }
 

@@ -307,14 +307,17 @@ impl HttpSession {
         if let Some(attempt) = asked.and_then(|asked| asked.attempt) {
             attempt.headers().for_each(|(name, value)| _ = map.insert(name, value));
         }
+        if let Some((name, value)) = asked.and_then(|asked| asked.identity.as_deref()) {
+            map.insert(name.clone(), value.clone());
+        }
         request
     }
 
     /// The POST of a request that was posted before, made from its frame; `own` are the headers that are its own, the last ones whatever is
     /// spoken.
-    pub(super) fn post_again(&self, frame: &Bytes, (own, traced): (&OwnHeaders, &OwnHeaders)) -> Outgoing {
+    pub(super) fn post_again(&self, frame: &Bytes, (own, always): (&OwnHeaders, &OwnHeaders)) -> Outgoing {
         let mut request = self.post(frame.clone(), None);
-        traced.iter().for_each(|(name, value)| _ = request.headers_mut().insert(name.clone(), value.clone()));
+        always.iter().for_each(|(name, value)| _ = request.headers_mut().insert(name.clone(), value.clone()));
         if self.is_modern()
             && let Ok(Frame::Request { method, params, .. }) = Frame::parse(frame)
         {

@@ -139,7 +139,9 @@ impl Target {
 
     /// Posts one message. A request that was refused ends with the reason.
     async fn post(&self, frame: Bytes, id: Option<u64>) {
-        let Err(lost) = self.http.deliver(&self.address, frame).await else { return };
+        let call = id.and_then(|id| self.pipe.pending().get(id).cloned());
+        let identity = call.as_ref().and_then(|call| call.identity.as_deref());
+        let Err(lost) = self.http.deliver(&self.address, frame, identity).await else { return };
         let gone = match &lost {
             Lost::Session(text) => Some(text.clone()),
             _ => None,
