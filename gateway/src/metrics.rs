@@ -372,7 +372,7 @@ pub fn not_put(reason: &'static str) -> Counter {
 }
 
 /// Requests and connections of clients that were refused because something was full: `sessions`, `connections`, `bodies`, `frames`, `memory`, `calls`, `listens`,
-/// `questions`.
+/// `questions`; of a limit on calls: `rate`, `bytes`, `concurrency`, `upstream_rate`, `tool_rate`.
 pub fn refused(full: &'static str) -> Counter {
     counter!(REFUSED, "full" => full)
 }

@@ -137,3 +137,34 @@ async fn limits_change_while_the_gateway_runs_and_open_connections_keep_to_them(
     assert!(refused.message().contains("2 calls an hour"), "{}", refused.message());
     assert!(!gateway.stderr.all().iter().any(|line| line.contains("take effect at the next start only")));
 }
+
+#[tokio::test]
+async fn a_tool_and_an_upstream_have_rates_that_all_clients_share() {
+    for (way, revision) in [(Way::Http, MODERN), (Way::Stdio, LEGACY)] {
+        let up = Upstream::start(way, Script::new("up", revision)).await;
+        let keys = "call_rate = \"6/h\"\ntools = { override = { touch = { call_rate = \"2/h\" } } }";
+        let gateway = Gateway::serve(&Config::new().upstream_with(&up, keys).section(TOKENS)).await;
+        let (ann, bob) = (client(&gateway, "ann", revision).await, client(&gateway, "bob", revision).await);
+        for who in [&ann, &bob] {
+            assert_eq!(who.call_once("up__touch", "{\"nonce\":\"n\"}").await.status, 200);
+        }
+        let refused = ann.call_once("up__touch", "{\"nonce\":\"n\"}").await;
+        assert_eq!(refused.status, 429, "{refused:?}");
+        let seconds: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+        assert!((1700..=1800).contains(&seconds), "{seconds}");
+        is_limited(&refused);
+        assert!(refused.message().contains("the tool `up__touch` may have 2 calls an hour"), "{}", refused.message());
+        // What a tool was refused its upstream has left: six less the two that ran.
+        let (count, refused) = flood(&bob, "up__echo").await;
+        assert_eq!((count, refused.status), (4, 429), "{refused:?}");
+        is_limited(&refused);
+        assert!(refused.message().contains("the upstream `up` may have 6 calls an hour"), "{}", refused.message());
+        assert_eq!(ann.call_once("up__echo", "{\"nonce\":\"n\"}").await.status, 429, "it is a rate of all clients");
+        assert!(!ann.tools().await.is_empty(), "lists are no calls");
+        let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+        for counted in ["{full=\"tool_rate\"} 1", "{full=\"upstream_rate\"} 2"] {
+            assert!(page.contains(&format!("trunkline_refused_total{counted}")), "{counted}");
+        }
+        assert_eq!(up.executed().await.len(), 6, "what was refused was not sent");
+    }
+}

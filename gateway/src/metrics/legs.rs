@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 const REQUESTS: &str = "trunkline_upstream_requests_total";
 const DURATION: &str = "trunkline_upstream_request_duration_seconds";
 const RETRIES: &str = "trunkline_upstream_retries_total";
+const WITHHELD: &str = "trunkline_upstream_retries_withheld_total";
 const TRANSITIONS: &str = "trunkline_breaker_transitions_total";
 const NOTIFICATIONS: &str = "trunkline_notifications_total";
 const TOKENS: &str = "trunkline_oauth_refresh_total";
@@ -25,7 +26,11 @@ pub(super) fn describe() {
     describe_counter!(REQUESTS, "Requests to an upstream on behalf of calls, one per attempt");
     describe_histogram!(DURATION, Unit::Seconds, "Duration of a request to an upstream, from sent to its end");
     describe_counter!(RETRIES, "Calls sent to an upstream a second time, by reason");
-    describe_counter!(TRANSITIONS, "Changes of the circuit breaker of an HTTP upstream, by what it changes to");
+    describe_counter!(WITHHELD, "Calls not sent a second time, since too many others were");
+    describe_counter!(
+        TRANSITIONS,
+        "Changes of the circuit breaker of an upstream over HTTP or a child, by what it changes to"
+    );
     describe_counter!(NOTIFICATIONS, "Notifications of an upstream that belong to no call, by method");
     describe_counter!(TOKENS, "Access tokens fetched for an upstream, by result");
 }
@@ -33,6 +38,11 @@ pub(super) fn describe() {
 /// The counters of an upstream that are there from its first sight on.
 pub(super) fn first_seen(upstream: &str) {
     RETRY_REASONS.iter().for_each(|reason| retries(upstream, reason).increment(0));
+    withheld(upstream).increment(0);
+}
+
+fn withheld(upstream: &str) -> Counter {
+    counter!(WITHHELD, "upstream" => upstream.to_owned())
 }
 
 fn retries(upstream: &str, reason: &'static str) -> Counter {
@@ -76,6 +86,11 @@ impl Attempts {
     /// A call is sent a second time, for one of [`RETRY_REASONS`].
     pub fn repeated(&self, reason: &'static str) {
         retries(&self.upstream, reason).increment(1);
+    }
+
+    /// A call is not sent a second time, though nothing of it ran.
+    pub fn withheld(&self) {
+        withheld(&self.upstream).increment(1);
     }
 
     /// The upstream has told something that belongs to no call.

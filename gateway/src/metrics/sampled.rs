@@ -28,7 +28,7 @@ pub(super) fn describe() {
     describe_gauge!(UPTIME, Unit::Seconds, "Seconds since the upstream became available; 0 while it is not");
     describe_gauge!(REVISION, "1 for the protocol revision that the upstream spoke last");
     describe_gauge!(CAUSE, "1, with the code of the cause for which the upstream is not ready");
-    describe_gauge!(BREAKER, "The circuit breaker of an HTTP upstream: 0 closed, 1 half-open, 2 open");
+    describe_gauge!(BREAKER, "The circuit breaker of an upstream over HTTP or a child: 0 closed, 1 half-open, 2 open");
     describe_gauge!(PENDING, "Requests in flight on the pipes to an upstream, without cancelled ones");
     describe_gauge!(CONNECTIONS, "Connections to an HTTP upstream, by state");
     describe_gauge!(

@@ -17,6 +17,7 @@ mod told_identity;
 // What an upstream is secured with besides the authorities of the platform.
 mod trust;
 
+use crate::call::share::Rate;
 pub use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Era;
 pub use crate::protocol::value::Glob;
@@ -89,6 +90,8 @@ pub struct Config {
     pub tool_times: HashMap<Box<str>, Times>,
     /// So many calls it has at once; `None` means as many as there are.
     pub max_concurrency: Option<usize>,
+    /// So many calls, prompts and reads it may have in so much time, from all clients together.
+    pub call_rate: Option<Rate>,
     /// So many more calls wait for it.
     pub queue: usize,
     /// How long an answer to a question of its own is waited for.
@@ -207,13 +210,15 @@ impl Config {
     }
 }
 
-/// What is said of the time limits of one tool.
+/// What is said of the limits of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// As [`Config::call_timeout`], where it is said.
     pub call_timeout: Option<Option<Duration>>,
     /// As [`Config::max_call_time`], where it is said.
     pub max_call_time: Option<Option<Duration>>,
+    /// So many calls it may have in so much time, from all clients together.
+    pub call_rate: Option<Rate>,
 }
 
 /// When an upstream is started.

@@ -6,6 +6,7 @@ mod breaker;
 mod broken;
 mod call_sessions;
 mod changes;
+mod child_breaker;
 mod ending;
 mod endless;
 mod failing;

@@ -13,6 +13,7 @@ use crate::upstream::config::{Checks, Config, Dialect, EraChoice, Filter, Sharin
 
 use super::credentials::{cleartext, credentials, found};
 use super::defaults::{Defaults, bound};
+use super::limits::rate;
 use super::transport::{globs, transport};
 use crate::config::fault::{Fault, Place, Severity};
 use crate::config::read::{Part, Reading, Section, duration};
@@ -227,6 +228,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     let dialect = dialect::dialect(&mut section, transport.as_ref());
     let identity = told::identity(&mut section, transport.as_ref(), dialect);
     let settings = defaults.over(&mut section);
+    let call_rate = section.parse("call_rate", rate);
     let mut tools = section.table("tools");
     let filter = Filter {
         allow: globs(&mut tools, "allow").unwrap_or_default(),
@@ -246,6 +248,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         credentials,
         login,
         identity,
+        call_rate,
         defined: defined.list(),
         ..spoken_to(config, dialect)
     });
@@ -266,7 +269,7 @@ fn useless(section: &Section<'_>, transport: Option<&Transport>) {
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
             ("eras", "an HTTP upstream serves each client in its own era wherever it speaks it; remove the key"),
         ],
-        Some(Transport::Stdio { .. }) => &[("breaker", "a child that fails is restarted; remove the key")],
+        Some(Transport::Stdio { .. }) => &[],
         Some(_) => &[
             ("no_new_privs", "only for children; remove the key"),
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
@@ -286,6 +289,7 @@ fn times(mut section: Section<'_>) -> Times {
     let times = Times {
         call_timeout: section.number("call_timeout", duration).map(bound),
         max_call_time: section.number("max_call_time", duration).map(bound),
+        call_rate: section.parse("call_rate", rate),
     };
     section.end("what is said of one tool");
     times
@@ -323,6 +327,7 @@ fn config(
         max_call_time: settings.max_call_time,
         tool_times: HashMap::new(),
         max_concurrency: settings.max_concurrency,
+        call_rate: None,
         queue: settings.queue,
         question_timeout: settings.question_timeout,
         // What an upstream over HTTP keeps for a session is then kept for one client.

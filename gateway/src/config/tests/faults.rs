@@ -321,7 +321,7 @@ fn what_is_for_the_other_transport_is_refused() {
     assert!(faults.contains("error[useless-key]: `overlap` has no meaning"), "{faults}");
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nno_new_privs = true\n");
     assert!(faults.contains("error[useless-key]: `no_new_privs` has no meaning"), "{faults}");
-    let faults = shown("[upstreams.a]\ncommand = \"x\"\nbreaker = { failures = 1 }\n");
+    let faults = shown("[upstreams.a]\nurl = \"ws://127.0.0.1:1\"\nbreaker = { failures = 1 }\n");
     assert!(faults.contains("error[useless-key]: `breaker` has no meaning"), "{faults}");
     let faults =
         shown("[upstreams.a]\ncommand = \"x\"\nhealth = { intervall = \"1s\", timeout = 0, unhealthy_after = 0 }\n");

@@ -28,6 +28,15 @@ pub(super) fn ended(instance: &Instance, call: &Call, (outcome, time): (usize, D
     instance.status.metrics.attempts.ended(method, outcome, time.as_secs_f64());
 }
 
+/// Whether a call that has proved not to have run may be sent a second time.
+pub(super) fn may_repeat(instance: &Instance) -> bool {
+    let may = instance.retries.take();
+    if !may {
+        instance.status.metrics.attempts.withheld();
+    }
+    may
+}
+
 /// A request that was sent then did not run, and the call is sent once more for this reason.
 pub(super) fn repeated(instance: &Instance, call: &Call, sent: Instant, reason: &'static str) {
     let is_refused = reason != "session_lost";

@@ -2,6 +2,7 @@
 
 use super::admit::{admit, under_way};
 use super::attempts::{self, Stage};
+use super::child_breaker::{self, Admitted, Probe};
 use super::deadlines::Deadlines;
 use super::failure::{CallFailure, fail, turned_away, unavailable};
 use super::outcome;
@@ -10,14 +11,13 @@ use crate::call::Call;
 use crate::call::caller::trace::Attempt;
 use crate::call::reply::{Event, Outcome, Source, Step};
 use crate::health::{Cause, CauseCode};
-use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::payload::task;
 use crate::protocol::revision::Revision;
 use crate::upstream::instance::admission::gate::{Retired, Sending};
 use crate::upstream::instance::admission::waiter::{QueueUpdate, Sent, Turn, WaitingFor};
-use crate::upstream::instance::chunks::{Fold, Folding, SILENCE_MAX};
+use crate::upstream::instance::chunks::{Fold, SILENCE_MAX};
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::instance::{Instance, masked};
 use crate::upstream::transport::exchange::Lost;
@@ -50,13 +50,16 @@ pub(crate) struct CallSource {
     is_counted: bool,
     /// Where it is a part of a trace: the request that is under way.
     attempt: Option<Attempt>,
+    /// Where it tries whether a child is well again.
+    probe: Option<Probe>,
 }
 
 impl CallSource {
     /// A call that was sent, or waits for its turn; it may be handed over to be driven as a task, or not. Inlined: it is large, and is
     /// made where it stays.
     #[inline(always)]
-    pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending, may_be_task: bool) -> Self {
+    pub(crate) fn new(instance: &Arc<Instance>, call: Call, admitted: Admitted, may_be_task: bool) -> Self {
+        let (sending, probe) = admitted;
         let (stage, revision, attempt) = match sending {
             Sending::Sent(mut sent) => {
                 let revision = sent.peer.revision();
@@ -71,6 +74,7 @@ impl CallSource {
         limits.begin(sent);
         instance.status.metrics.inflight.increment(1);
         instance.admission.traffic.began();
+        instance.retries.called();
         call.log_level.into_iter().for_each(|level| instance.wanted.levels.hold(level));
         Self {
             instance: instance.clone(),
@@ -87,6 +91,7 @@ impl CallSource {
             wants_task: false,
             is_counted: true,
             attempt,
+            probe,
         }
     }
 
@@ -161,11 +166,15 @@ impl CallSource {
             }
             Arrival::Acknowledged(_) | Arrival::Task(_) => None,
             Arrival::Response(body) => {
+                child_breaker::answered(&self.instance, &mut self.probe);
                 if let Some(next) = self.refused_unrun(&body) {
                     return next;
                 }
                 self.instance.questions.pages.answered(&body, self.call.caller.tenant.as_ref());
-                if let Some(folding) = self.announced(&body) {
+                if let Stage::Sent(sent) = &self.stage
+                    && let Some(folding) =
+                        outcome::chunked(&self.instance, (&sent.peer, &self.call), self.progressed, &body)
+                {
                     self.limits.tighten(SILENCE_MAX, Instant::now());
                     self.stage = Stage::Folding(Box::new(folding));
                     return None;
@@ -185,18 +194,6 @@ impl CallSource {
             }
             Arrival::Lost(lost) => self.lost(lost),
         }
-    }
-
-    /// Where an answer says that the result comes in chunks.
-    fn announced(&self, body: &Body) -> Option<Folding> {
-        let Stage::Sent(Sent { peer, .. }) = &self.stage else { return None };
-        if peer.revision().is_modern() || self.call.method != Method::ToolsCall {
-            return None;
-        }
-        let link = peer.link.clone();
-        let begun_at = self.progressed.map_or(0, |reached| reached.max(0.0).ceil() as u64);
-        let share = self.call.caller.share();
-        self.instance.chunks.announced(body, Some(&share), begun_at, async move { link.closed().await })
     }
 
     /// What comes of reading the chunks.
@@ -228,7 +225,7 @@ impl CallSource {
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(Some(Poll::Pending))
             }
-            Some(HEADER_MISMATCH) => {
+            Some(HEADER_MISMATCH) if attempts::may_repeat(&self.instance) => {
                 let instance = self.instance.clone();
                 self.is_second = true;
                 attempts::repeated(&self.instance, &self.call, self.sent, "header_mismatch");
@@ -241,6 +238,9 @@ impl CallSource {
                 let Stage::Sent(sent) = &self.stage else { return None };
                 let why = Cause::new(CauseCode::RevisionUnsupported, "it no longer speaks the revision");
                 self.instance.admission.gate.retire(&sent.peer, Retired::Revision(why));
+                if !attempts::may_repeat(&self.instance) {
+                    return None;
+                }
                 attempts::repeated(&self.instance, &self.call, self.sent, "revision");
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(self.again())
@@ -273,7 +273,8 @@ impl CallSource {
     fn lost(&mut self, lost: Lost) -> Option<Poll<Step>> {
         if let Stage::Sent(Sent { peer, .. }) = &self.stage {
             own::retire_if_gone(&self.instance, &self.call.caller, peer, &lost);
-            if matches!(lost, Lost::Session(_)) && !self.is_second {
+            child_breaker::lost(&self.instance, peer, &lost, &mut self.probe);
+            if matches!(lost, Lost::Session(_)) && !self.is_second && attempts::may_repeat(&self.instance) {
                 attempts::repeated(&self.instance, &self.call, self.sent, "session_lost");
                 self.attempt.take().into_iter().for_each(|attempt| attempt.failed("session_lost"));
                 return self.again();
@@ -297,9 +298,17 @@ impl CallSource {
         }
     }
 
+    /// Resolves when its time is over.
+    fn late(&mut self, cx: &mut Context<'_>) -> Poll<Option<Poll<Step>>> {
+        ready!(self.limits.poll(cx));
+        Poll::Ready(Some(self.expired()))
+    }
+
     fn expired(&mut self) -> Poll<Step> {
         let withheld = if let Stage::Sent(sent) = &mut self.stage { sent.exchange.take_back() } else { None };
         let limit = self.limits.limit();
+        let was_sent = withheld.is_none() && matches!(self.stage, Stage::Sent(_));
+        child_breaker::silent(&self.instance, was_sent, &mut self.probe);
         // Dropping the exchange tells the upstream.
         self.fail(match (&self.stage, withheld) {
             (_, Some(why)) => CallFailure::NotTaken(limit, why),
@@ -332,8 +341,7 @@ impl Source for CallSource {
                             }
                             None => this.limits.go_on(&this.instance.status.metrics),
                         }
-                        ready!(this.limits.poll(cx));
-                        Some(this.expired())
+                        ready!(this.late(cx))
                     }
                 },
                 Stage::Waiting(wait, wait_for) => match wait.poll(cx) {
@@ -346,24 +354,15 @@ impl Source for CallSource {
                     Poll::Ready(QueueUpdate::Never) => {
                         Some(this.done(unavailable(&this.instance.config, &this.instance.status, &this.call)))
                     }
-                    Poll::Pending => {
-                        ready!(this.limits.poll(cx));
-                        Some(this.expired())
-                    }
+                    Poll::Pending => ready!(this.late(cx)),
                 },
                 Stage::Folding(folding) => match folding.poll(cx) {
                     Poll::Ready(fold) => Some(this.folded(fold)),
-                    Poll::Pending => {
-                        ready!(this.limits.poll(cx));
-                        Some(this.expired())
-                    }
+                    Poll::Pending => ready!(this.late(cx)),
                 },
                 Stage::Rereading(reread) => match reread.as_mut().poll(cx) {
                     Poll::Ready(()) => this.again(),
-                    Poll::Pending => {
-                        ready!(this.limits.poll(cx));
-                        Some(this.expired())
-                    }
+                    Poll::Pending => ready!(this.late(cx)),
                 },
                 Stage::Over => Some(this.expired()),
             };

@@ -8,6 +8,8 @@ pub(crate) mod sessions;
 mod call;
 // How far a call has come with its requests, and what is counted of each.
 mod attempts;
+// The breaker of a child: whether a call may go there now, and what its end says.
+mod child_breaker;
 // A call that runs as it is: those that a task needs for itself.
 pub(crate) mod plain;
 // A listen call's reply.

@@ -11,9 +11,12 @@ use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, INTERNAL, RpcError, UNS
 use crate::protocol::json;
 use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::{Key, Object};
+use crate::upstream::instance::Instance;
+use crate::upstream::instance::chunks::Folding;
 use crate::upstream::instance::masked::without_secrets;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::refused;
+use std::sync::Arc;
 
 /// The extension whose results are of type `task`.
 const TASKS: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
@@ -118,4 +121,19 @@ fn modern(call: &Call, result: Object) -> Result<Outcome, Cause> {
         }
         _ => return Err(invalid("the result is of a type that is not known")),
     })
+}
+/// Where an answer of a handshake upstream says that the result of a tool comes in chunks.
+pub(crate) fn chunked(
+    instance: &Instance,
+    (peer, call): (&Arc<Peer>, &Call),
+    progressed: Option<f64>,
+    body: &Body,
+) -> Option<Folding> {
+    if peer.revision().is_modern() || call.method != Method::ToolsCall {
+        return None;
+    }
+    let link = peer.link.clone();
+    let begun_at = progressed.map_or(0, |reached| reached.max(0.0).ceil() as u64);
+    let share = call.caller.share();
+    instance.chunks.announced(body, Some(&share), begun_at, async move { link.closed().await })
 }

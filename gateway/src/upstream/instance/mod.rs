@@ -2,6 +2,8 @@
 
 // Whether a call may go out now, or waits, or is refused.
 pub(crate) mod admission;
+// What keeps calls from an upstream, of all its instances together: rates, retries, ends of a child.
+mod bounds;
 // What an upstream offers: read, kept fresh, and kept on disk for the next start.
 pub mod inventory;
 // What is wanted of an upstream beside its answers: resource updates, list changes, log messages.

@@ -2,6 +2,7 @@
 
 use super::admission::Admission;
 use super::admission::own::OwnSessions;
+use super::bounds::{CallRates, Deaths, RetryBudget};
 use super::chunks::Chunks;
 use super::inventory::Offering;
 use super::inventory::schedule::ListKinds;
@@ -61,6 +62,12 @@ pub(crate) struct Instance {
     /// The starts that count, and what holds back requests: those of both eras together.
     pub(crate) starts: Starts,
     pub(crate) breaker: Arc<Breaker>,
+    /// Which end of its child counts already for that.
+    pub(crate) deaths: Deaths,
+    /// How many calls all instances together may have in a time, where that is configured.
+    pub(crate) rates: Option<Arc<CallRates>>,
+    /// How many of them are sent a second time.
+    pub(crate) retries: Arc<RetryBudget>,
     /// The token of the upstream, where it is fetched: that of all instances together.
     pub(crate) tokens: Option<Arc<Tokens>>,
     /// Results that come in pieces.
@@ -105,6 +112,8 @@ impl Instance {
             primary: Some(primary.clone()),
             offering: Offering::beside(&primary.offering),
             tokens: primary.tokens.clone(),
+            rates: primary.rates.clone(),
+            retries: primary.retries.clone(),
             ..Self::of(primary.config.clone(), owner, status, primary.children.clone())
         };
         instance.wanted.levels.want(level);
@@ -123,6 +132,8 @@ impl Instance {
             starts: primary.starts.clone(),
             breaker: primary.breaker.clone(),
             tokens: primary.tokens.clone(),
+            rates: primary.rates.clone(),
+            retries: primary.retries.clone(),
             own: primary.own.clone(),
             ..Self::of(config, primary.owner.clone(), status, primary.children.clone())
         };
@@ -139,6 +150,8 @@ impl Instance {
             is_own_session: true,
             breaker: of.breaker.clone(),
             tokens: of.tokens.clone(),
+            rates: of.rates.clone(),
+            retries: of.retries.clone(),
             starts: of.starts.clone(),
             chunks: of.chunks.clone(),
             questions: of.questions.clone(),
@@ -190,6 +203,9 @@ impl Instance {
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
             breaker: Breaker::shown(&config),
             tokens: tokens(&config),
+            deaths: Deaths::default(),
+            rates: CallRates::of(&config),
+            retries: Arc::default(),
             offering: Offering::telling(config.identity.clone()),
             config,
             owner,

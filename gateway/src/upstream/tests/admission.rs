@@ -268,7 +268,11 @@ async fn whoever_waited_for_the_start_may_wait_for_a_place_as_long_as_a_call_may
 
 #[tokio::test(start_paused = true)]
 async fn limits_of_one_tool_are_its_own_and_the_error_says_where_they_are_set() {
-    let own = config::Times { call_timeout: Some(Some(Duration::from_secs(7))), max_call_time: Some(None) };
+    let own = config::Times {
+        call_timeout: Some(Some(Duration::from_secs(7))),
+        max_call_time: Some(None),
+        ..Default::default()
+    };
     let general = (Some(Duration::from_secs(60)), Some(Duration::from_secs(90)));
     let tool_times = HashMap::from([("quick".into(), own)]);
     let config = Config { tool_times, call_timeout: general.0, max_call_time: general.1, ..config() };

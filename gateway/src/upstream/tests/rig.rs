@@ -52,6 +52,7 @@ pub(crate) fn config() -> Config {
         identity: None,
         tool_times: HashMap::new(),
         max_concurrency: None,
+        call_rate: None,
         queue: 256,
         question_timeout: Duration::from_secs(600),
         sharing: Sharing::Shared,

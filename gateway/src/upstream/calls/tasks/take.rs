@@ -9,6 +9,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
 use crate::upstream::calls::admit::{admit, judge};
+use crate::upstream::calls::plain::tried;
 use crate::upstream::calls::{CallSource, ListenSource};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Sending;
@@ -23,11 +24,12 @@ pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
     // Counted before the gate is looked at: whoever closes the gate of an idle upstream sees the call.
     let listens = matches!(call.method, Method::Listen);
     let held = if listens { None } else { instance.admission.demand.hold(&call) };
-    let reply = match judge(&instance.config.tools, &call) {
+    let too_many = || instance.rates.as_ref()?.refuse(&instance.name, &call);
+    let reply = match judge(&instance.config.tools, &call).or_else(too_many) {
         Some(refusal) => Reply::refuse(call.revision(), refusal),
         None if listens => listen(instance, call),
         None if must_drive(&instance.offering, &call) => Reply::live(TaskDriver::start(instance, &call)),
-        None => match admit(instance, &call) {
+        None => match tried(instance, &call) {
             Ok(sending) => {
                 Reply::live(CallOrTask { call: CallSource::new(instance, call, sending, true), driver: None })
             }

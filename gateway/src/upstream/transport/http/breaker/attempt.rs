@@ -1,6 +1,6 @@
 //! One attempt of a request, from the breaker's verdict to its outcome; and what outcomes say of the upstream.
 
-use super::verdict::{Verdict, seconds};
+use super::verdict::seconds;
 use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::message::Body;
 use crate::upstream::status::Condition;
@@ -30,14 +30,7 @@ impl Attempt {
     /// Begins one, where it may be sent now.
     pub(crate) fn begin(http: &Arc<HttpSession>, listens: bool) -> Result<Self, Lost> {
         let (wire, is_met) = (&http.wire, http.is_met());
-        let is_probe = match wire.breaker.is_marked() {
-            false => false,
-            true => match wire.breaker.verdict(Instant::now(), is_met) {
-                Verdict::Allow => false,
-                Verdict::Probe => true,
-                Verdict::Reject(until, why) => return Err(Lost::Barred(until, why)),
-            },
-        };
+        let is_probe = wire.breaker.is_marked() && wire.breaker.admits(is_met)?;
         let opens_for_client = !is_met && http.is_of_clients();
         let is_told = is_met && !listens;
         Ok(Self { http: http.clone(), epoch: wire.epoch.number(), is_probe, is_told, opens_for_client })
@@ -155,6 +148,7 @@ pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::Verdict;
     use super::*;
     use crate::health::row::State;
     use crate::upstream::config::BreakerConfig;

@@ -1,9 +1,10 @@
-//! When nothing is sent to an HTTP upstream: it failed again and again, or it asked to be left alone.
+//! When nothing is sent to an upstream over HTTP, or to a child: it failed again and again, or it asked to be left alone.
 
 use crate::health::{Cause, CauseCode};
 use crate::metrics::legs::Transitions;
 use crate::metrics::sampled;
 use crate::upstream::config::{BreakerConfig, Config};
+use crate::upstream::transport::exchange::Lost;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,7 +53,7 @@ impl Breaker {
 
     /// That of an upstream, whose state the metrics show for as long as it is there.
     pub(crate) fn shown(config: &Config) -> Arc<Self> {
-        let is_shown = config.is_http() && config.breaker.is_some();
+        let is_shown = (config.is_http() || config.is_child()) && config.breaker.is_some();
         let transitions = if is_shown { Transitions::of(&config.name) } else { Transitions::default() };
         let breaker = Arc::new(Self { transitions, ..Self::new(config.breaker.clone()) });
         if is_shown {
@@ -96,6 +97,15 @@ impl Breaker {
         }
         self.transitions.half_open();
         Verdict::Probe
+    }
+
+    /// Whether a request may be sent now: then whether it is the one that tries.
+    pub(crate) fn admits(&self, is_met: bool) -> Result<bool, Lost> {
+        match self.verdict(Instant::now(), is_met) {
+            Verdict::Allow => Ok(false),
+            Verdict::Probe => Ok(true),
+            Verdict::Reject(until, why) => Err(Lost::Barred(until, why)),
+        }
     }
 
     /// It has answered; whether that ends a time in which nothing was sent.
@@ -178,7 +188,7 @@ impl Breaker {
     }
 
     /// One change at a time is made and shown.
-    pub(super) fn shows(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn shows(&self) -> MutexGuard<'_, ()> {
         self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
