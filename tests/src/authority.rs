@@ -79,6 +79,12 @@ impl Authority {
         )
     }
 
+    /// The keys of an upstream whose clients' tokens it exchanges.
+    #[must_use]
+    pub fn exchanging(&self, more: &str) -> String {
+        self.keys(more).replace("client_credentials", "token_exchange")
+    }
+
     /// Tokens last so many seconds from now on, and it says so.
     pub fn lasting(&self, seconds: u64) {
         self.state().lasts = Some(seconds);

@@ -89,6 +89,7 @@ mod surroundings;
 mod tasks;
 mod telemetry;
 mod terminal;
+mod token_exchange;
 mod tokens;
 mod told_identity;
 mod traces;

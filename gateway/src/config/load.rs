@@ -206,6 +206,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     config.server.state_folder = reading.environment.state_folder();
     let at = |public: &downstream::config::PublicUrl| Resource::at(&public.origin, &public.prefix, &config.server.path);
     config.auth.resource = config.server.public_url.as_ref().map(at).unwrap_or_default();
+    sections::needs_issuers(reading, &config.upstreams, !config.auth.issuers.is_empty());
     let principals = config.auth.principals();
     config.upstreams.iter_mut().for_each(|one| one.principals = principals);
     let keys = &config.server.session.signing_keys;

@@ -10,6 +10,7 @@ mod same;
 use super::config::{Auth, Token};
 use super::oauth::{Issuers, Judging, Look, Refused};
 use super::rights::{Changed, RightsBook};
+use crate::call::caller::credential::subject;
 use crate::call::caller::credential::{Credential, OpenAccess, Revocation};
 use crate::call::caller::{Grants, Peer, Principal};
 use crate::metrics::edges;
@@ -239,7 +240,8 @@ impl Door {
 
     /// The token that a request bears, and whose it is.
     fn judge(&self, headers: &HeaderMap, last: &LastToken) -> Verdict {
-        let configurations = self.configurations.load(Ordering::SeqCst);
+        // Which tokens are kept for upstreams that exchange them is part of that.
+        let configurations = self.configurations.load(Ordering::SeqCst).wrapping_add(subject::generation() << 32);
         if !self.asks_token.load(Ordering::SeqCst) {
             return Verdict::Open;
         }

@@ -1,5 +1,8 @@
 //! What a request is let in with: whose it is, what it opens, and whether it still counts.
 
+// The access tokens that clients have shown, for upstreams for which they are exchanged.
+pub mod subject;
+
 use crate::call::caller::{Grants, Principal};
 use arc_swap::ArcSwapOption;
 use std::fmt;
@@ -20,6 +23,14 @@ pub struct Credential {
     pub grants: Grants,
     /// Whether it still counts.
     pub revocation: Revocation,
+}
+
+impl Credential {
+    /// It was found by this token, which upstreams may have exchanged for one of theirs.
+    pub fn note_token(&self, token: &[u8], digest: [u8; 32]) {
+        let revocation = self.revocation.clone();
+        subject::note(&self.principal, token, digest, move || !revocation.is_revoked());
+    }
 }
 
 /// Whether what a request was let in with still counts. Clones are the same: whoever holds one from before the request was read learns of

@@ -61,7 +61,9 @@ pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fa
                 doubts.extend(loader(name, env, environment));
                 doubts.extend(arguments(name, command, args, config));
             }
-            Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
+            Some(Credentials::Client(client) | Credentials::Exchange(client)) => {
+                doubts.extend(address(name, &client.endpoint, true, config));
+            }
             Some(Credentials::Login(_)) | None => {}
         }
     }

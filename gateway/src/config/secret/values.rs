@@ -41,7 +41,7 @@ pub(crate) fn of<'a>(
                     found.pair(&name.to_string_lossy(), &value.to_string_lossy());
                 }
             }
-            Some(Credentials::Client(client)) => {
+            Some(Credentials::Client(client) | Credentials::Exchange(client)) => {
                 found.url(&client.endpoint.url.to_string());
                 // As the header has both: a secret that is too short to be looked for by itself is known beside its name.
                 if let Some(secret) = client.secret.as_ref().filter(|_| !client.is_in_body) {

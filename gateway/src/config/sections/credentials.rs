@@ -34,20 +34,20 @@ enum Kind {
     Basic,
     Exec,
     Client,
+    Exchange,
     Login,
 }
 
+/// What may be said of a token end point.
+const OF_END_POINT: &[&str] = &["client_secret", "client_auth", "scopes", "resource", "params", "tls", "proxy"];
+
 /// The kinds, as a file names them, with the keys that each needs and those that it may have.
-const KINDS: [(&str, Kind, &[&str], &[&str]); 5] = [
+const KINDS: [(&str, Kind, &[&str], &[&str]); 6] = [
     ("bearer", Kind::Bearer, &["token"], &[]),
     ("basic", Kind::Basic, &["username", "password"], &[]),
     ("exec", Kind::Exec, &["command"], &["args", "env", "timeout"]),
-    (
-        "client_credentials",
-        Kind::Client,
-        &["token_url", "client_id"],
-        &["client_secret", "client_auth", "scopes", "resource", "params", "tls", "proxy"],
-    ),
+    ("client_credentials", Kind::Client, &["token_url", "client_id"], OF_END_POINT),
+    ("token_exchange", Kind::Exchange, &["token_url", "client_id"], OF_END_POINT),
     ("oauth", Kind::Login, &[], &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer"]),
 ];
 
@@ -91,6 +91,7 @@ pub(super) fn credentials(
     match kind {
         Some(Kind::Exec) => command.map(Credentials::Command),
         Some(Kind::Client) => client.map(|client| Credentials::Client(Box::new(client))),
+        Some(Kind::Exchange) => client.map(|client| Credentials::Exchange(Box::new(client))),
         Some(Kind::Login) => login.map(|login| Credentials::Login(Box::new(login))),
         _ => None,
     }
@@ -180,7 +181,7 @@ fn command(auth: &mut Section<'_>, inherited: &[(OsString, OsString)]) -> Option
 pub(super) fn cleartext(section: &mut Section<'_>, transport: Option<&Transport>, fetched: Option<&Credentials>) {
     let is_allowed = section.flag("cleartext_credentials").unwrap_or(false);
     let Some(remote) = transport.and_then(Transport::remote).filter(|_| !is_allowed) else { return };
-    if let Some(Credentials::Client(client)) = fetched {
+    if let Some(Credentials::Client(client) | Credentials::Exchange(client)) = fetched {
         fetched_in_the_clear(section, &client.endpoint);
     }
     let Remote { url, headers, socket: None, .. } = remote else { return };

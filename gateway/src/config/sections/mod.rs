@@ -29,4 +29,4 @@ pub(crate) use auth::auth;
 pub(crate) use defaults::Defaults;
 pub(crate) use limits::limits;
 pub(crate) use traces::traces;
-pub(crate) use upstreams::{Upstreams, upstreams};
+pub(crate) use upstreams::{Upstreams, needs_issuers, upstreams};

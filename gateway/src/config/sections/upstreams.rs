@@ -4,6 +4,10 @@
 mod dialect;
 // How an upstream is told whose call it is.
 mod told;
+// Where access tokens of clients are exchanged.
+mod exchange;
+
+pub(crate) use exchange::needs_issuers;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -229,6 +233,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     let identity = told::identity(&mut section, transport.as_ref(), dialect);
     let settings = defaults.over(&mut section);
     let call_rate = section.parse("call_rate", rate);
+    let is_apart = exchange::is_apart(&section, credentials.as_ref(), (transport.as_ref(), settings.sharing));
     let mut tools = section.table("tools");
     let filter = Filter {
         allow: globs(&mut tools, "allow").unwrap_or_default(),
@@ -252,6 +257,8 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         defined: defined.list(),
         ..spoken_to(config, dialect)
     });
+    let sharing = |of: Sharing| if is_apart { Sharing::PerPrincipal } else { of };
+    let config = config.map(|config| Config { sharing: sharing(config.sharing), ..config });
     Some(Entry { order: (0, 0), enabled, optional, prefix, config })
 }
 

@@ -138,6 +138,7 @@ impl Issuers {
     /// Looks what a token is worth.
     pub(crate) fn look(&self, token: &[u8], digest: [u8; 32]) -> Look {
         if let Some((known, fresh)) = self.0.known(digest) {
+            known.note_token(token, digest);
             return Look::Good(known, fresh);
         }
         let token = match std::str::from_utf8(token) {
@@ -150,7 +151,11 @@ impl Issuers {
                 return Look::Bad(UNKNOWN);
             }
             let token = token.to_owned();
-            return Look::Judging(Box::pin(async move { inner.asked(&now, &token, digest).await }));
+            return Look::Judging(Box::pin(async move {
+                let credential = inner.asked(&now, &token, digest).await?;
+                credential.note_token(token.as_bytes(), digest);
+                Ok(credential)
+            }));
         }
         let said = match token::read(token) {
             Ok(said) => said,
@@ -161,12 +166,19 @@ impl Issuers {
         };
         if let Some(judged) = known.judge(token, &said, &now.resource.url) {
             return match inner.taken(known, judged, (digest, None)) {
-                Ok(credential) => Look::Good(credential, None),
+                Ok(credential) => {
+                    credential.note_token(token.as_bytes(), digest);
+                    Look::Good(credential, None)
+                }
                 Err(why) => Look::Bad(why),
             };
         }
         let (known, token) = (known.clone(), token.to_owned());
-        Look::Judging(Box::pin(async move { inner.waited(&known, (&token, said), &now.resource.url, digest).await }))
+        Look::Judging(Box::pin(async move {
+            let credential = inner.waited(&known, (&token, said), &now.resource.url, digest).await?;
+            credential.note_token(token.as_bytes(), digest);
+            Ok(credential)
+        }))
     }
 }
 

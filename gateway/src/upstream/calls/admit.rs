@@ -8,7 +8,7 @@ use crate::call::caller::trace::Attempt;
 use crate::call::refusal::{Reason, Refusal};
 use crate::protocol::frame::Method;
 use crate::protocol::value::Key;
-use crate::upstream::config::Filter;
+use crate::upstream::config::{Credentials, Filter};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
 use crate::upstream::instance::admission::gate::{GateDecision, Sending};
@@ -90,6 +90,10 @@ pub(crate) fn judge(tools: &Filter, call: &Call) -> Option<Refusal> {
 /// Tells a notification to the peer that is live now.
 pub(crate) fn tell(instance: &Instance, call: &Call) {
     let (admission, upstream): (&Admission, &str) = (&instance.admission, &instance.name);
+    // Where each client has a token of its own, nothing of a client is said with that of the gateway.
+    if instance.primary.is_none() && instance.config.credentials.as_ref().is_some_and(Credentials::is_exchange) {
+        return;
+    }
     // A stateless upstream asks for roots each time anew.
     let is_foreign = |peer: &Arc<Peer>| peer.revision().is_modern() && call.method == Method::RootsChanged;
     let Some(peer) = admission.gate.peer().filter(|peer| !is_foreign(peer)) else { return };

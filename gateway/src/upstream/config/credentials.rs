@@ -13,6 +13,9 @@ pub enum Credentials {
     Command(TokenCommand),
     /// From an authorization server that knows the gateway as a client.
     Client(Box<ClientCredentials>),
+    /// From an authorization server that exchanges the access tokens of clients for it (RFC 8693); for the gateway's own requests as from
+    /// [`Self::Client`].
+    Exchange(Box<ClientCredentials>),
     /// From an authorization server, after a person has logged in.
     Login(Box<Login>),
 }
@@ -50,6 +53,11 @@ pub struct ClientCredentials {
 }
 
 impl Credentials {
+    /// Whether each client has a token of its own, for which its access token is exchanged.
+    pub fn is_exchange(&self) -> bool {
+        matches!(self, Self::Exchange(_))
+    }
+
     /// All that decides which token it is, piece by piece.
     pub fn parts(&self) -> Vec<Vec<u8>> {
         let bytes = |text: &OsString| text.as_encoded_bytes().to_vec();
@@ -59,7 +67,7 @@ impl Credentials {
                 let variables = env.iter().flat_map(|(name, value)| [bytes(name), bytes(value)]);
                 words.chain([Vec::new()]).chain(variables).collect()
             }
-            Self::Client(client) => {
+            Self::Client(client) | Self::Exchange(client) => {
                 let ClientCredentials { endpoint, id, scopes, resource, params, .. } = &**client;
                 let all = [endpoint.url.to_string(), id.clone(), resource.clone().unwrap_or_default()];
                 let params = params.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
@@ -80,7 +88,7 @@ impl fmt::Debug for Credentials {
             Self::Command(command) => {
                 f.debug_struct("Command").field("command", &command.command).finish_non_exhaustive()
             }
-            Self::Client(client) => {
+            Self::Client(client) | Self::Exchange(client) => {
                 f.debug_struct("Client").field("endpoint", &client.endpoint).finish_non_exhaustive()
             }
             Self::Login(login) => login.fmt(f),

@@ -108,10 +108,16 @@ impl Instance {
         let notices = primary.status.notices.of(&owner);
         let status = primary.status.beside(number, handle, notices);
         let level = primary.wanted.level_of_sessions(&owner.audience(), &primary.config.name);
+        let tokens = match (&primary.config.credentials, &owner.holder) {
+            (Some(Credentials::Exchange(client)), Holder::Principal(whose)) => {
+                Some(Tokens::exchanged(client, whose, &primary.config.name))
+            }
+            _ => primary.tokens.clone(),
+        };
         let instance = Self {
             primary: Some(primary.clone()),
             offering: Offering::beside(&primary.offering),
-            tokens: primary.tokens.clone(),
+            tokens,
             rates: primary.rates.clone(),
             retries: primary.retries.clone(),
             ..Self::of(primary.config.clone(), owner, status, primary.children.clone())

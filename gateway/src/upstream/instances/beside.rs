@@ -10,7 +10,7 @@ use crate::protocol::revision::Era;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passed;
 use crate::upstream::calls::messages;
-use crate::upstream::config::{EraChoice, Sharing};
+use crate::upstream::config::{Credentials, EraChoice, Sharing};
 use crate::upstream::instance::Instance;
 use crate::upstream::owner::{Holder, Ownership};
 use crate::upstream::supervise::{control, supervise};
@@ -140,10 +140,15 @@ impl Instances {
         match (self.primary.config.sharing, tenant) {
             (Sharing::Shared | Sharing::OwnSessions, _) => None,
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
-            // All who call are one: the primary is theirs.
-            (Sharing::PerPrincipal, _) if principal.is_anonymous() => None,
+            // All who call are one: the primary is theirs, unless that bears what is the gateway's own.
+            (Sharing::PerPrincipal, _) if principal.is_anonymous() && !self.is_exchange() => None,
             _ => Some(Key::Principal(principal.clone(), self.era(call))),
         }
+    }
+
+    /// Whether each client has a token of its own with the upstream.
+    fn is_exchange(&self) -> bool {
+        self.primary.config.credentials.as_ref().is_some_and(Credentials::is_exchange)
     }
 
     /// The era of a principal's instance; `None` where one child serves clients of both.

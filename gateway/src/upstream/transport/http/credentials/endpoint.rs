@@ -1,4 +1,4 @@
-//! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4).
+//! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4), or for another token (RFC 8693).
 
 use super::granted::{Posting, Unanswered, post, unavailable};
 use super::once::ANSWER_MAX;
@@ -9,11 +9,16 @@ use crate::runtime::timer::late::within;
 use crate::secrets::{mask, printable};
 use crate::upstream::config::ClientCredentials;
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
-use oauth2::{AuthType, ClientId, ClientSecret, RequestTokenError, Scope, TokenResponse, TokenUrl};
+use oauth2::{AuthType, ClientId, ClientSecret, HttpRequest, RequestTokenError, Scope, TokenResponse, TokenUrl};
 use std::pin::Pin;
 
 /// What is to be looked at where another one answers than a token end point.
 const ADVICE: &str = "check `token_url` under `auth`";
+/// What says of a request that it exchanges an access token for another one (RFC 8693, 2.1).
+const GRANT: &[u8] = b"grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange";
+const SUBJECT_TYPE: &str = "subject_token_type";
+const WANTED_TYPE: &str = "requested_token_type";
+const ACCESS: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// So much of its words is told.
 const SAID_CHARS: usize = 200;
 
@@ -23,6 +28,15 @@ type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
 
 /// Asks for a token.
 pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Unissued> {
+    asked(client, None, tasks).await
+}
+
+/// Asks for a token in exchange for another one.
+pub(super) async fn exchange(client: &ClientCredentials, subject: &str, tasks: Tasks) -> Result<Issued, Unissued> {
+    asked(client, Some(subject), tasks).await
+}
+
+async fn asked(client: &ClientCredentials, subject: Option<&str>, tasks: Tasks) -> Result<Issued, Unissued> {
     let unfit = |_| unavailable("`token_url` is no URL of a token end point");
     let url = TokenUrl::new(client.endpoint.url.to_string()).map_err(unfit)?;
     let kind = if client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
@@ -38,15 +52,20 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     for (name, value) in resource.into_iter().chain(client.params.iter().map(|(name, value)| (&**name, &**value))) {
         request = request.add_extra_param(name, value);
     }
-    let way = (client.endpoint.clone(), tasks);
+    let of_subject = subject.map(|subject| [("subject_token", subject), (SUBJECT_TYPE, ACCESS), (WANTED_TYPE, ACCESS)]);
+    for (name, value) in of_subject.into_iter().flatten() {
+        request = request.add_extra_param(name, value);
+    }
+    let (way, exchanges) = ((client.endpoint.clone(), tasks), subject.is_some());
     let post = move |request| -> Posting {
         let (endpoint, tasks) = way.clone();
+        let request = if exchanges { as_exchange(request) } else { request };
         Box::pin(async move { post(&endpoint, request, &tasks, ADVICE).await })
     };
     let asking: Asking<'_> = Box::pin(request.request_async(&post));
     let answered = within(ANSWER_MAX, asking).await;
     let late = |_| unavailable(format!("the token end point gave none within {} s", ANSWER_MAX.as_secs()));
-    let answer = answered.map_err(late)?.map_err(|why| refused(&why))?;
+    let answer = answered.map_err(late)?.map_err(|why| refused(&why, exchanges))?;
     if *answer.token_type() != BasicTokenType::Bearer {
         let said = "the token end point gives tokens of another type than Bearer";
         return Err(Cause::new(CauseCode::TokenRefused, said).into());
@@ -54,8 +73,16 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     Ok(Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() })
 }
 
+/// The request of a client for a token of its own as one that exchanges a token: the library knows no such grant.
+fn as_exchange(mut request: HttpRequest) -> HttpRequest {
+    let others = request.body().split(|byte| *byte == b'&').filter(|field| !field.starts_with(b"grant_type="));
+    let fields: Vec<&[u8]> = [GRANT].into_iter().chain(others).collect();
+    *request.body_mut() = fields.join(&b'&');
+    request
+}
+
 /// Why there is no token. What the answer holds beside its error may be a secret, and is not told.
-fn refused(why: &Refusal) -> Unissued {
+fn refused(why: &Refusal, exchanges: bool) -> Unissued {
     use BasicErrorResponseType::{
         Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
     };
@@ -71,6 +98,9 @@ fn refused(why: &Refusal) -> Unissued {
     let advice = match answer.error() {
         InvalidClient => "check `client_id`, `client_secret` and `client_auth` under `auth`",
         InvalidScope => "check `scopes` under `auth`",
+        InvalidGrant | InvalidRequest | UnauthorizedClient | UnsupportedGrantType if exchanges => {
+            "let this client exchange access tokens of the issuers of `[auth]` at the authorization server (RFC 8693)"
+        }
         InvalidGrant | UnauthorizedClient | UnsupportedGrantType => {
             "let this client use the grant `client_credentials` at the authorization server"
         }

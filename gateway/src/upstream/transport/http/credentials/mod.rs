@@ -14,6 +14,8 @@ mod once;
 mod granted;
 // A token from there for a client of its own.
 mod endpoint;
+// A token for one principal, for which its client's access token is exchanged.
+mod exchange;
 // A login of a person at an authorization server: made once, kept, and used until it ends.
 pub(crate) mod oauth;
 // Where a token comes from.

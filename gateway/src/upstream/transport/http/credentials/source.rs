@@ -1,5 +1,6 @@
 //! Where a token comes from.
 
+use super::exchange::Exchange;
 use super::oauth::StoredLogin;
 use super::once::ANSWER_MAX;
 use super::token::{Issued, Token, Unissued};
@@ -20,6 +21,8 @@ pub(super) enum Source {
     Command(TokenCommand),
     /// From an authorization server that knows the gateway as a client.
     Client(Box<ClientCredentials>),
+    /// From there, for the access token of one client.
+    Exchange(Box<Exchange>),
     /// From the login of a person.
     Login(Box<StoredLogin>),
 }
@@ -28,7 +31,8 @@ impl From<Credentials> for Source {
     fn from(from: Credentials) -> Self {
         match from {
             Credentials::Command(command) => Self::Command(command),
-            Credentials::Client(client) => Self::Client(client),
+            // Those that exchange tokens of clients have others for the gateway's own requests.
+            Credentials::Client(client) | Credentials::Exchange(client) => Self::Client(client),
             Credentials::Login(login) => Self::Login(Box::new(StoredLogin::new(*login))),
         }
     }
@@ -40,6 +44,10 @@ pub(super) async fn fetch(from: &Source, refused: Option<Arc<Token>>, tasks: Tas
     let ending = Box::pin(async move { level.ending().await });
     let issued = match from {
         Source::Command(from) => command::run(from, ending).await.map_err(Unissued::from),
+        Source::Exchange(exchange) => tokio::select! {
+            issued = exchange.ask(tasks) => issued,
+            () = ending => Err(stopping()),
+        },
         Source::Client(client) => tokio::select! {
             issued = endpoint::ask(client, tasks) => issued,
             () = ending => Err(stopping()),

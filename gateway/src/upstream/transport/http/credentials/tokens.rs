@@ -1,15 +1,18 @@
 //! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 
+use super::exchange::Exchange;
 use super::oauth::{Refusal, Show};
 use super::source;
 use super::source::Source;
 use super::token::{Issued, Token, Unissued};
+use crate::call::caller::Principal;
+use crate::call::caller::credential::subject::Wanted;
 use crate::health::{Cause, CauseCode};
 use crate::metrics::legs::TokenFetches;
 use crate::metrics::sampled;
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
-use crate::upstream::config::Credentials;
+use crate::upstream::config::{ClientCredentials, Credentials};
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, StatusCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +39,8 @@ pub(crate) struct Tokens {
     secrets: mask::Learned,
     /// How often one was fetched, where that is shown.
     fetches: Option<TokenFetches>,
+    /// Has the access tokens of clients kept, where they are exchanged.
+    _wanted: Option<Wanted>,
 }
 
 /// What is known of fetching.
@@ -57,14 +62,25 @@ enum Found {
 
 impl Tokens {
     /// From there; nothing is fetched yet.
-    pub(crate) fn new(from: Credentials) -> Self {
+    fn new(from: Source) -> Self {
         let (now, flight, secrets) = (ArcSwapOption::empty(), Mutex::default(), mask::Learned::new());
-        Self { from: from.into(), now, flight, secrets, fetches: None }
+        Self { from, now, flight, secrets, fetches: None, _wanted: None }
     }
 
     /// Those of an upstream, which the metrics show for as long as they are there.
     pub(crate) fn shown(from: Credentials, upstream: &str) -> Arc<Self> {
-        let tokens = Arc::new(Self { fetches: Some(TokenFetches::of(upstream)), ..Self::new(from) });
+        // What clients show from now on may be exchanged.
+        let wanted = from.is_exchange().then(Wanted::new);
+        Self { _wanted: wanted, ..Self::new(from.into()) }.shown_at(upstream)
+    }
+
+    /// Those of one principal, for which the access tokens of its client are exchanged.
+    pub(crate) fn exchanged(client: &ClientCredentials, whose: &Principal, upstream: &str) -> Arc<Self> {
+        Self::new(Source::Exchange(Box::new(Exchange::new(client, whose)))).shown_at(upstream)
+    }
+
+    fn shown_at(self, upstream: &str) -> Arc<Self> {
+        let tokens = Arc::new(Self { fetches: Some(TokenFetches::of(upstream)), ..self });
         let seen = Arc::downgrade(&tokens);
         sampled::token(upstream, move || {
             let now = seen.upgrade()?.now.load_full();
@@ -76,14 +92,18 @@ impl Tokens {
     /// The token that is there, if it can be shown. Where its end is near another one is fetched aside, in this level.
     pub(crate) fn at_hand(self: &Arc<Self>, tasks: &Tasks) -> Option<Arc<Token>> {
         let now = Instant::now();
+        if let Source::Exchange(exchange) = &self.from
+            && exchange.has_changed()
+        {
+            self.forget();
+            return None;
+        }
         let token = self.now.load_full().filter(|token| !token.is_over(now))?;
         if let Source::Login(kept) = &self.from
             && kept.has_changed()
         {
             // Read before it is shown: it may be another person's by now. What failed before says nothing of it.
-            self.now.store(None);
-            let mut flight = self.lock();
-            (flight.failed, flight.pause) = (None, Duration::ZERO);
+            self.forget();
             return None;
         }
         if token.is_near_its_end(now) {
@@ -95,6 +115,13 @@ impl Tokens {
             }
         }
         Some(token)
+    }
+
+    /// The token is shown no more, and what failed before says nothing of the next one.
+    fn forget(&self) {
+        self.now.store(None);
+        let mut flight = self.lock();
+        (flight.failed, flight.pause) = (None, Duration::ZERO);
     }
 
     /// A token that can be shown: the one that is there, or the next one.
@@ -124,7 +151,7 @@ impl Tokens {
     pub(crate) fn are_shown(&self) -> bool {
         match &self.from {
             Source::Login(kept) => kept.is_shown(),
-            Source::Command(_) | Source::Client(_) => true,
+            Source::Command(_) | Source::Client(_) | Source::Exchange(_) => true,
         }
     }
 
@@ -154,14 +181,15 @@ impl Tokens {
     ) -> Option<Refusal> {
         match &self.from {
             Source::Login(kept) => kept.refused(answer, is_of_client, tasks).await,
-            Source::Command(_) | Source::Client(_) => None,
+            Source::Command(_) | Source::Client(_) | Source::Exchange(_) => None,
         }
     }
 
-    /// Resolves when a person has logged in; never where nobody has to.
+    /// Resolves when a person has logged in, or a client has shown another token to be exchanged; never where nobody has to.
     pub(crate) async fn login_came(&self) {
         match &self.from {
             Source::Login(kept) => kept.came().await,
+            Source::Exchange(exchange) => exchange.changed().await,
             Source::Command(_) | Source::Client(_) => std::future::pending().await,
         }
     }
@@ -170,7 +198,7 @@ impl Tokens {
     pub(crate) async fn login_went(&self) {
         match &self.from {
             Source::Login(kept) => kept.went().await,
-            Source::Command(_) | Source::Client(_) => std::future::pending().await,
+            Source::Command(_) | Source::Client(_) | Source::Exchange(_) => std::future::pending().await,
         }
         self.now.store(None);
         self.secrets.forget();
@@ -229,7 +257,7 @@ impl Tokens {
             let token = Token::new(&issued, replaces)?;
             // Before anybody is shown it.
             private::off_the_workers(|| match &self.from {
-                Source::Command(_) | Source::Client(_) => self.secrets.note(&issued.token),
+                Source::Command(_) | Source::Client(_) | Source::Exchange(_) => self.secrets.note(&issued.token),
                 Source::Login(kept) => kept.note(&self.secrets, &issued.token),
             });
             Ok(Arc::new(token))
@@ -281,117 +309,4 @@ impl Flight {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runtime::Scratch;
-    use crate::upstream::config::TokenCommand;
-
-    /// Tokens of a script that may write to `file` in this folder.
-    fn of(script: impl Fn(&str) -> String) -> (Arc<Tokens>, Scratch) {
-        let scratch = Scratch::new();
-        let file = scratch.0.join("file");
-        let command = TokenCommand {
-            command: "sh".to_owned(),
-            args: vec!["-c".to_owned(), script(&file.display().to_string())],
-            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-            timeout: Duration::from_secs(300),
-        };
-        (Arc::new(Tokens::new(Credentials::Command(command))), scratch)
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_a_token_of_a_level_that_ends_fetches_it_in_his_own() {
-        // The first time it hangs.
-        let script = |file: &str| format!("test -e {file} && echo token || {{ echo > {file}; exec sleep 600; }}");
-        let (tokens, scratch) = of(script);
-        let file = scratch.0.join("file");
-        let (first, second) = (Tasks::new(), Tasks::new());
-        let ends = async {
-            while !file.exists() {
-                tokio::task::yield_now().await;
-            }
-            first.end();
-        };
-        let (left, stays, ()) = tokio::join!(tokens.fetched(&first), tokens.fetched(&second), ends);
-        assert_eq!(left.unwrap_err().code(), CauseCode::Stopping);
-        let shown = stays.unwrap();
-        assert!(Arc::ptr_eq(&shown, &tokens.at_hand(&second).unwrap()));
-        first.ended().await;
-    }
-
-    #[tokio::test]
-    async fn after_a_failure_nobody_asks_for_a_while_and_then_one_does() {
-        let (tokens, scratch) = of(|file| format!("echo >> {file}; echo no >&2; exit 1"));
-        let (tasks, runs) = (Tasks::new(), || std::fs::read_to_string(scratch.0.join("file")).unwrap().len());
-        let why = tokens.fetched(&tasks).await.unwrap_err();
-        assert!(why.full().starts_with("no access token: the command of `auth` failed"), "{why:?}");
-        tokio::time::pause();
-        for _ in 0..3 {
-            assert_eq!(tokens.fetched(&tasks).await.unwrap_err(), why);
-        }
-        assert_eq!(runs(), 1);
-        tokio::time::advance(PAUSE.0).await;
-        tokio::time::resume();
-        let _again = tokio::join!(tokens.fetched(&tasks), tokens.fetched(&tasks));
-        assert_eq!(runs(), 2, "for both");
-    }
-
-    #[tokio::test]
-    async fn who_asks_to_be_left_alone_is_asked_again_after_that_time_and_no_sooner() {
-        let (tokens, scratch) = of(|file| format!("echo >> {file}; echo token"));
-        let tasks = Tasks::new();
-        let why = Cause::new(CauseCode::TokenUnavailable, "busy");
-        let pause = Some(Duration::from_secs(40));
-        tokens.landed(Err(Unissued { why: why.clone(), pause }), false).unwrap_err();
-        tokio::time::pause();
-        tokio::time::advance(Duration::from_secs(39)).await;
-        assert_eq!(tokens.fetched(&tasks).await.unwrap_err(), why);
-        assert!(!scratch.0.join("file").exists());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        tokio::time::resume();
-        tokens.fetched(&tasks).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_token_is_a_secret_of_the_process_before_it_is_shown_and_as_long_as_it_may_be_quoted() {
-        let (tokens, _) = of(|_| "echo canary-of-tokens-42".to_owned());
-        let tasks = Tasks::new();
-        tokens.fetched(&tasks).await.unwrap();
-        assert_eq!(mask::masked("Bearer canary-of-tokens-42!"), "Bearer [secret]!");
-        // A reload takes nothing from it.
-        crate::secrets::Secrets::default().keep();
-        assert_eq!(mask::masked("canary-of-tokens-42"), "[secret]");
-        tasks.end();
-        tasks.ended().await;
-        drop(tokens);
-        assert_eq!(mask::masked("canary-of-tokens-42"), "canary-of-tokens-42");
-    }
-
-    #[tokio::test]
-    async fn a_word_that_a_server_gives_out_as_a_token_is_masked_as_one_alone_unless_the_operator_has_named_the_server()
-    {
-        let found =
-            crate::upstream::config::Login::stored("a", "http://127.0.0.1:1/mcp", ("/x".as_ref(), &[])).unwrap();
-        let named = crate::upstream::config::Login { issuer: Some("http://127.0.0.1:1".to_owned()), ..found.clone() };
-        for (login, token, masked) in [
-            (found.clone(), "confirmation", "confirmation"),
-            (found, "V1StGXR8_Z5jdHi6B-myT", "[secret]"),
-            (named, "disconfirmation", "[secret]"),
-        ] {
-            let tokens = Tokens::new(Credentials::Login(Box::new(login)));
-            tokens.landed(Ok(Issued { token: token.to_owned(), lasts: None }), false).unwrap();
-            assert_eq!(mask::masked(token), masked);
-            assert!(!mask::masked(&format!("{{\"access_token\": \"{token}\"}}")).contains(token));
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_refused_as_a_token_is_no_secret_of_the_process() {
-        let (tokens, _) = of(|_| r#"echo '{"token":"a refused canary"}'"#.to_owned());
-        let tasks = Tasks::new();
-        assert!(tokens.fetched(&tasks).await.is_err());
-        assert_eq!(mask::masked("a refused canary"), "a refused canary");
-        tasks.end();
-        tasks.ended().await;
-    }
-}
+mod tests;

@@ -1,0 +1,135 @@
+//! Upstreams for which the access token of a client is exchanged: each client has a token of its own there, and its own goes nowhere.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use trunkline_tests::authority::Authority;
+use trunkline_tests::client::{Client, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::issuer::Issuer;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::all;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+const MODERN: Revision = Revision::MODERN;
+const RESOURCE: &str = "https://mcp.example.com/mcp";
+const ROBOT: &str = "[[auth.tokens]]\nname = \"ci\"\ntoken = \"ann-a-long-token-of-a-robot\"\n";
+/// Calls at once of one client.
+const CALLS: usize = 50;
+
+struct Stage {
+    up: Upstream,
+    authority: Arc<Authority>,
+    issuer: Arc<Issuer>,
+    gateway: Gateway,
+    revision: Revision,
+}
+
+impl Stage {
+    async fn new(revision: Revision) -> Stage {
+        let (up, authority) = (Upstream::http(Script::new("up", revision)).await, Authority::start().await);
+        up.guarded_by(&authority);
+        let issuer = Issuer::start().await;
+        let config = Config::new()
+            .upstream_with(&up, &authority.exchanging(", scopes = [\"a\"]"))
+            .server("public_url = \"https://mcp.example.com\"")
+            .section(&format!("{}{ROBOT}", issuer.entry("")));
+        let gateway = Gateway::serve(&config).await;
+        Stage { up, authority, issuer, gateway, revision }
+    }
+
+    async fn client(&self, token: &str) -> Client {
+        let client = Client::bearing(&self.gateway.reach(), self.revision, token).await;
+        client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+        client
+    }
+
+    /// The tokens that were exchanged.
+    fn exchanged(&self) -> Vec<String> {
+        let field = |body: &str, name: &str| {
+            let value = body.split('&').find_map(|field| field.strip_prefix(&format!("{name}=")).map(str::to_owned));
+            value.unwrap_or_default()
+        };
+        let of_exchange = |(_, body): &(String, String)| {
+            if field(body, "grant_type") != "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange" {
+                assert_eq!(field(body, "grant_type"), "client_credentials", "{body}");
+                assert!(!body.contains("subject_token"), "{body}");
+                return None;
+            }
+            let kind = "urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token";
+            let kinds = [field(body, "subject_token_type"), field(body, "requested_token_type")];
+            assert_eq!(kinds, [kind, kind], "{body}");
+            assert!(field(body, "resource").ends_with("%2Fmcp") && field(body, "scope") == "a", "{body}");
+            Some(field(body, "subject_token"))
+        };
+        self.authority.asked.all().iter().filter_map(of_exchange).collect()
+    }
+
+    /// The tokens that the upstream was shown with calls.
+    fn shown(&self) -> BTreeSet<String> {
+        let of_call = |(kind, token, _): (String, String, bool)| (kind == "tools/call").then_some(token);
+        self.authority.judged.all().into_iter().filter_map(of_call).collect()
+    }
+
+    /// No token of a client has reached the upstream with any request.
+    fn kept_to_itself(&self, tokens: &[&str]) {
+        let judged = self.authority.judged.all();
+        assert!(judged.iter().all(|(_, token, _)| !tokens.contains(&token.as_str())), "{judged:?}");
+        assert!(tokens.iter().all(|token| self.up.frames_with(token) == 0));
+    }
+}
+
+async fn calls(client: &Client, count: usize) {
+    let one = |_| async { client.request(tool("up__echo", "{\"a\":1}")).await.text() };
+    assert!(all((0..count).map(one)).await.iter().all(|text| text == "{\"a\":1}"));
+}
+
+#[tokio::test]
+async fn each_client_has_one_token_there_for_which_its_own_is_exchanged_once() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::new(revision).await;
+        let [ann, bob] = ["ann", "bob"].map(|name| stage.issuer.token(RESOURCE, name, "x"));
+        for token in [&ann, &bob] {
+            let clients = [stage.client(token).await, stage.client(token).await];
+            calls(&clients[0], CALLS).await;
+            calls(&clients[1], CALLS).await;
+        }
+        assert_eq!(stage.exchanged(), [ann.clone(), bob.clone()], "{revision}");
+        assert_eq!(stage.shown().len(), 2, "{revision}: {:?}", stage.shown());
+        stage.kept_to_itself(&[&ann, &bob]);
+    }
+}
+
+#[tokio::test]
+async fn the_next_token_of_a_client_is_exchanged_for_another_one() {
+    let stage = Stage::new(MODERN).await;
+    let [first, second] = ["x", "x y"].map(|scope| stage.issuer.token(RESOURCE, "ann", scope));
+    calls(&stage.client(&first).await, 1).await;
+    calls(&stage.client(&second).await, 1).await;
+    assert_eq!(stage.exchanged(), [first.clone(), second.clone()]);
+    assert_eq!(stage.shown().len(), 2);
+    stage.kept_to_itself(&[&first, &second]);
+}
+
+#[tokio::test]
+async fn who_has_nothing_to_exchange_or_is_refused_has_no_call_and_is_told_why() {
+    let stage = Stage::new(MODERN).await;
+    let robot = stage.client("ann-a-long-token-of-a-robot").await;
+    let refused = robot.call_once("up__echo", "{}").await;
+    assert!(refused.message().contains("this client has shown no access token"), "{}", refused.message());
+    let ann = stage.issuer.token(RESOURCE, "ann", "x");
+    let client = stage.client(&ann).await;
+    stage
+        .authority
+        .refuses(Some((400, &format!("{{\"error\":\"invalid_grant\",\"error_description\":\"no {ann}\"}}"))));
+    let refused = client.call_once("up__echo", "{}").await;
+    assert!(refused.message().contains("the token end point refuses it"), "{}", refused.message());
+    assert!(!stage.gateway.stderr.all().iter().any(|line| line.contains(&ann)), "it is masked");
+    assert_eq!(stage.shown(), BTreeSet::new());
+    // Another token of the same client is tried at once.
+    stage.authority.refuses(None);
+    calls(&stage.client(&stage.issuer.token(RESOURCE, "ann", "y")).await, 1).await;
+    stage.kept_to_itself(&[&ann]);
+}
