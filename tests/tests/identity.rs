@@ -59,6 +59,8 @@ async fn tokens_of_oidc_provider_are_taken_signed_or_asked_about_and_those_for_o
     }
 }
 
+/// So many seconds later than it ends a token is let in: a client counts from when it came, and refreshes by its own clock.
+const SKEW: u32 = 8;
 /// How long an access token lasts, in seconds, and how long a client may take for all that it does.
 const LASTS: u32 = 12;
 const LIMIT: Duration = Duration::from_secs(180);
@@ -85,7 +87,7 @@ async fn official_clients_log_in_by_themselves_are_refreshed_and_log_in_anew_onc
     let up = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
     let sections = format!(
         "[auth]\nmode = \"oauth\"\n[auth.roles.reader]\nupstreams = [\"*\"]\ntools = [\"up__echo\"]\n\
-         [[auth.issuers]]\nissuer = \"{}\"\nscopes = [\"read\"]\nroles = [\"reader\"]\nclock_skew = \"0s\"\n\
+         [[auth.issuers]]\nissuer = \"{}\"\nscopes = [\"read\"]\nroles = [\"reader\"]\nclock_skew = \"{SKEW}s\"\n\
          [audit]\nfile = \"$FILE.audit\"",
         identity.url
     );

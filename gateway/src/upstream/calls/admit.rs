@@ -6,6 +6,7 @@ use super::sessions::{Route, own, session_of};
 use crate::call::Call;
 use crate::call::caller::trace::Attempt;
 use crate::call::refusal::{Reason, Refusal};
+use crate::health::row::State;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Key;
 use crate::upstream::config::{Credentials, Filter};
@@ -62,10 +63,18 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
                 admission.demand.hurry();
                 return Err(fail(&instance.config, &instance.status, call, CallFailure::Lost(&Lost::Busy(why))));
             }
+            // Its supervisor is about to learn of that, too: this call waits for what comes of it.
+            GateDecision::Shut(_) if is_tried_anew(instance) => admission.gate.close(),
             GateDecision::Shut(shut) => return Err(shut_out(&instance.status, &admission.demand, call, &shut)),
         }
     }
     Err(unavailable(&instance.config, &instance.status, call))
+}
+
+/// Whether it rests since a token could not be exchanged, and its client has shown another one by now.
+fn is_tried_anew(instance: &Instance) -> bool {
+    let has_another = instance.tokens.as_ref().is_some_and(|tokens| tokens.has_another_to_exchange());
+    has_another && instance.status.handle.health().state == State::BackingOff
 }
 
 /// What was sent of a trace, which names the upstream from now on.

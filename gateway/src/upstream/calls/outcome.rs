@@ -122,6 +122,7 @@ fn modern(call: &Call, result: Object) -> Result<Outcome, Cause> {
         _ => return Err(invalid("the result is of a type that is not known")),
     })
 }
+
 /// Where an answer of a handshake upstream says that the result of a tool comes in chunks.
 pub(crate) fn chunked(
     instance: &Instance,

@@ -89,6 +89,11 @@ impl Tokens {
         tokens
     }
 
+    /// Whether its client has shown another access token than the one that was exchanged last.
+    pub(crate) fn has_another_to_exchange(&self) -> bool {
+        matches!(&self.from, Source::Exchange(exchange) if exchange.has_changed())
+    }
+
     /// The token that is there, if it can be shown. Where its end is near another one is fetched aside, in this level.
     pub(crate) fn at_hand(self: &Arc<Self>, tasks: &Tasks) -> Option<Arc<Token>> {
         let now = Instant::now();
