@@ -73,11 +73,16 @@ impl Connect {
         self.0.base.get().is_some()
     }
 
+    /// Whether a caller can be sent to a page at all.
+    pub(super) fn can_send(&self, caller: &Caller) -> bool {
+        self.is_reached() && self.is_alone(caller) && caller.can().has(Capabilities::URL)
+    }
+
     /// Where a caller can be sent that needs a login at an upstream, or one that allows more; `None` where it is to be told what to run.
     pub(super) fn page(&self, caller: &Caller, upstream: &Arc<str>, is_for_more: bool) -> Option<Page> {
         let Inner { flows, logins, base, .. } = &*self.0;
         let base = base.get()?;
-        if !caller.can().has(Capabilities::URL) || !self.is_alone(caller) || !logins.admits(upstream) {
+        if !self.can_send(caller) || !logins.admits(upstream) {
             return None;
         }
         let (id, link) = flows.tell(upstream, &caller.principal, caller.tenant.as_ref())?;

@@ -27,7 +27,8 @@ pub struct Sending<H> {
 impl<H: Handle> Handle for Sending<H> {
     fn handle(&self, call: Call) -> Reply {
         let is_sent = matches!(call.method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead);
-        if !is_sent || !self.connect.is_reached() {
+        // Nothing is noted of the calls of all others.
+        if !is_sent || !self.connect.can_send(&call.caller) {
             return self.inner.handle(call);
         }
         let sender = Sender { connect: self.connect.clone(), caller: call.caller.clone() };
