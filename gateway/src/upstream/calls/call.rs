@@ -308,7 +308,9 @@ impl CallSource {
         let withheld = if let Stage::Sent(sent) = &mut self.stage { sent.exchange.take_back() } else { None };
         let limit = self.limits.limit();
         let was_sent = withheld.is_none() && matches!(self.stage, Stage::Sent(_));
-        child_breaker::silent(&self.instance, was_sent, &mut self.probe);
+        if was_sent {
+            child_breaker::silent(&self.instance, self.sent, &mut self.probe);
+        }
         // Dropping the exchange tells the upstream.
         self.fail(match (&self.stage, withheld) {
             (_, Some(why)) => CallFailure::NotTaken(limit, why),

@@ -56,14 +56,15 @@ pub(crate) fn lost(instance: &Instance, peer: &Arc<Peer>, lost: &Lost, probe: &m
         why.code(),
         CauseCode::Exited(_) | CauseCode::Killed(_) | CauseCode::PipeClosed | CauseCode::Hung | CauseCode::InputNotRead
     );
-    if is_its_own_end && instance.config.is_child() && instance.deaths.is_first_of(peer) {
+    if is_its_own_end && instance.config.is_child() && instance.counted.is_first_end_of(peer) {
         failed(instance, why, probe);
     }
 }
 
-/// The time of a call is over; where it was sent, it was not answered.
-pub(crate) fn silent(instance: &Instance, was_sent: bool, probe: &mut Option<Probe>) {
-    if was_sent && instance.config.is_child() {
+/// The time of a call that was sent then is over. All that were under way meanwhile are one failure, and any answer ends the row: who
+/// makes calls that never end holds nobody back.
+pub(crate) fn silent(instance: &Instance, sent: Instant, probe: &mut Option<Probe>) {
+    if instance.config.is_child() && instance.counted.is_another_silence(sent) {
         failed(instance, &Cause::new(CauseCode::TimedOut, "a call was not answered in time"), probe);
     }
 }

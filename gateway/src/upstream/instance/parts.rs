@@ -2,7 +2,7 @@
 
 use super::admission::Admission;
 use super::admission::own::OwnSessions;
-use super::bounds::{CallRates, Deaths, RetryBudget};
+use super::bounds::{CallRates, Counted, RetryBudget};
 use super::chunks::Chunks;
 use super::inventory::Offering;
 use super::inventory::schedule::ListKinds;
@@ -62,8 +62,8 @@ pub(crate) struct Instance {
     /// The starts that count, and what holds back requests: those of both eras together.
     pub(crate) starts: Starts,
     pub(crate) breaker: Arc<Breaker>,
-    /// Which end of its child counts already for that.
-    pub(crate) deaths: Deaths,
+    /// Which failures of its child count already for that.
+    pub(crate) counted: Counted,
     /// How many calls all instances together may have in a time, where that is configured.
     pub(crate) rates: Option<Arc<CallRates>>,
     /// How many of them are sent a second time.
@@ -209,7 +209,7 @@ impl Instance {
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
             breaker: Breaker::shown(&config),
             tokens: tokens(&config),
-            deaths: Deaths::default(),
+            counted: Counted::default(),
             rates: CallRates::of(&config),
             retries: Arc::default(),
             offering: Offering::telling(config.identity.clone()),

@@ -4,7 +4,7 @@ use super::host::{Host, empty};
 use super::http::{is, legacy};
 use super::*;
 use crate::call::refusal::Refusal;
-use crate::protocol::frame::message::Frame;
+use crate::protocol::frame::message::{Frame, Id};
 use crate::upstream::config::BreakerConfig;
 use bytes::Bytes;
 use tokio::time::advance;
@@ -74,16 +74,46 @@ async fn silence_opens_it_and_then_one_call_tries_until_there_is_an_answer() {
     says(refused(upstream.call(tool("echo"))).await, "circuit breaker open, 10.0 s left");
     advance(Duration::from_secs(10)).await;
     let mut tries = upstream.call(tool("third"));
-    let id = loop {
-        if let Ok(Frame::Request { id, params, .. }) = Frame::parse(&Bytes::from(rig.far.line().await))
-            && String::from_utf8_lossy(params.raw()).contains("third")
-        {
-            break id;
-        }
-    };
+    let id = sent(&mut rig, "third").await;
     rig.far.error(&id, -1).await;
     assert!(matches!(bounded(outcome(&mut tries)).await, Outcome::Error(Failure::Upstream(_))));
     assert!(!rig.instance.breaker.is_marked(), "an error is an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_end_together_are_one_failure_and_an_answer_meanwhile_ends_the_row() {
+    let config =
+        Config { breaker: breaker(Duration::from_secs(10)), call_timeout: Some(Duration::from_secs(1)), ..config() };
+    let mut rig = Rig::new(config);
+    rig.met(LEGACY, "{}");
+    let upstream = rig.upstream();
+    for _ in 0..3 {
+        // So many at once, as a client sends that has others wait with it.
+        let replies: Vec<_> = (0..9).map(|_| upstream.call(tool("hang"))).collect();
+        for reply in replies {
+            assert_eq!(refused(reply).await.reason, Reason::Timeout);
+        }
+        let mut answered = upstream.call(tool("echo"));
+        let id = sent(&mut rig, "echo").await;
+        rig.far.error(&id, -1).await;
+        assert!(matches!(bounded(outcome(&mut answered)).await, Outcome::Error(Failure::Upstream(_))));
+    }
+    for _ in 0..2 {
+        assert_eq!(refused(upstream.call(tool("hang"))).await.reason, Reason::Timeout);
+    }
+    let refusal = refused(upstream.call(tool("echo"))).await;
+    assert!(refusal.message.contains("failed 2 times in a row"), "{refusal}");
+}
+
+/// The id of the next call that says this.
+async fn sent(rig: &mut Rig, what: &str) -> Id {
+    loop {
+        if let Ok(Frame::Request { id, params, .. }) = Frame::parse(&Bytes::from(rig.far.line().await))
+            && String::from_utf8_lossy(params.raw()).contains(what)
+        {
+            return id;
+        }
+    }
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@
 mod rates;
 // How many calls are sent a second time.
 mod retries;
-// Which end of a child was counted last as a failure.
-mod deaths;
+// What counts already as a failure of a child.
+mod counted;
 
-pub(crate) use deaths::Deaths;
+pub(crate) use counted::Counted;
 pub(crate) use rates::CallRates;
 pub(crate) use retries::RetryBudget;
