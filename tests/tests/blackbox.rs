@@ -15,6 +15,7 @@ mod capabilities;
 mod catalog;
 mod chain;
 mod check;
+mod child_breaker;
 mod children;
 mod connect;
 mod control;

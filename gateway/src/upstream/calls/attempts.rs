@@ -2,9 +2,11 @@
 
 use crate::call::Call;
 use crate::call::reply::Outcome;
+use crate::health::{Cause, CauseCode};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::waiter::{Sent, Wait, WaitingFor};
 use crate::upstream::instance::chunks::Folding;
+use crate::upstream::transport::exchange::Lost;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -35,6 +37,12 @@ pub(super) fn may_repeat(instance: &Instance) -> bool {
         instance.status.metrics.attempts.withheld();
     }
     may
+}
+
+/// What a call ends with that was refused unrun by a stateless upstream, and may not be sent a second time.
+pub(super) fn withheld() -> Lost {
+    let why = "it refused what this gateway sent, and too many calls to it are sent a second time already";
+    Lost::Session(Cause::new(CauseCode::ResponseInvalid, why))
 }
 
 /// A request that was sent then did not run, and the call is sent once more for this reason.

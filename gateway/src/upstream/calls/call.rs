@@ -239,12 +239,13 @@ impl CallSource {
                 let why = Cause::new(CauseCode::RevisionUnsupported, "it no longer speaks the revision");
                 self.instance.admission.gate.retire(&sent.peer, Retired::Revision(why));
                 if !attempts::may_repeat(&self.instance) {
-                    return None;
+                    return Some(Some(self.fail(CallFailure::Lost(&attempts::withheld()))));
                 }
                 attempts::repeated(&self.instance, &self.call, self.sent, "revision");
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(self.again())
             }
+            Some(HEADER_MISMATCH) => Some(Some(self.fail(CallFailure::Lost(&attempts::withheld())))),
             _ => None,
         }
     }
