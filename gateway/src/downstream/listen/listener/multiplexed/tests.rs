@@ -330,6 +330,20 @@ async fn an_answer_to_who_is_not_known_or_is_to_leave_is_the_last_one_of_its_con
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_under_way_is_answered_on_a_connection_on_which_another_request_is_denied() {
+    let bench = Bench::new(1000);
+    let (send, end) = bench.client(1).await;
+    let mut waiting = Box::pin(ask(&send, "/wait"));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    bench.under_way(1).await;
+    assert_eq!(status(&send, "/denied").await, Ok(401));
+    sleep(Duration::from_secs(60)).await;
+    bench.gate.add_permits(1);
+    assert_eq!(waiting.await.unwrap().status(), 200);
+    assert_eq!(end.await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_on_which_nothing_is_asked_is_closed_after_five_minutes() {
     let bench = Bench::new(1000);
     let (send, end) = bench.client(1).await;
