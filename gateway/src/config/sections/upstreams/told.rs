@@ -130,6 +130,7 @@ mod tests {
             (http, "{ header = \"Authorization\" }", "says something else"),
             (http, "{ header = \"Mcp-Session-Id\" }", "says something else"),
             (http, "{ header = \"Host\" }", "says something else"),
+            (http, "{ header = \"Sec-Fetch-Site\" }", "says something else"),
             (http, "{ header = \"X-Own\" }", "`headers` says what"),
             (http, "{ header = \"a b\" }", "use letters, digits"),
             (http, "{ header = \"X-P\", who = \"x\" }", "is not a key of an `identity` table"),
@@ -138,7 +139,10 @@ mod tests {
             (http, "{ meta = \"a\\\"b\" }", "expected a key"),
             (http, "{ meta = \"/b\" }", "expected a key"),
             (http, "{ meta = \"\" }", "expected a key"),
+            (http, "{ meta = \"-b\" }", "expected a key"),
+            (http, &format!("{{ meta = \"{}\" }}", "a".repeat(129)), "expected a key"),
             ("command = \"x\"", "{ header = \"X-P\" }", "`identity.header` has no meaning"),
+            ("url = \"wss://h.example\"\ndialect = \"bare\"", "{ meta = \"who\" }", "`identity.meta` has no meaning"),
             ("url = \"wss://h.example\"", "{ header = \"X-P\" }", "`identity.header` has no meaning"),
         ] {
             let why = read(&format!("{of}\nidentity = {table}")).unwrap_err();
