@@ -127,7 +127,13 @@ impl Issuer {
     /// A token of this text under this head, signed by the last key.
     #[must_use]
     pub fn signed_as(&self, head: &Value, claims: &str) -> String {
-        let message = format!("{}.{}", coded(head.to_string().as_bytes()), coded(claims.as_bytes()));
+        self.signed_under(&head.to_string(), claims)
+    }
+
+    /// The same under a head of this text.
+    #[must_use]
+    pub fn signed_under(&self, head: &str, claims: &str) -> String {
+        let message = format!("{}.{}", coded(head.as_bytes()), coded(claims.as_bytes()));
         let state = self.state();
         let (_, key) = state.keys.last().expect("a key");
         let signature = key.sign(&SystemRandom::new(), message.as_bytes()).expect("it signs");

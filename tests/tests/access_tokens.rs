@@ -16,14 +16,14 @@ use trunkline_tests::within::{all, until, within};
 const LEGACY: Revision = Revision::R2025_11_25;
 const MODERN: Revision = Revision::MODERN;
 /// What the gateway is called as a resource, wherever it listens.
-const RESOURCE: &str = "https://mcp.example.com/mcp";
-const KNOWN: &str = "/.well-known/oauth-protected-resource";
+pub(crate) const RESOURCE: &str = "https://mcp.example.com/mcp";
+pub(crate) const KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-fn config(up: &Upstream, sections: &str) -> Config {
+pub(crate) fn config(up: &Upstream, sections: &str) -> Config {
     Config::new().upstream(up).server("public_url = \"https://mcp.example.com\"").section(sections)
 }
 
-async fn up(revision: Revision) -> Upstream {
+pub(crate) async fn up(revision: Revision) -> Upstream {
     Upstream::http(Script::new("up", revision)).await
 }
 
@@ -40,7 +40,7 @@ async fn ask(gateway: &Gateway, authorization: Option<&str>) -> Answer {
     wire::exchange(&gateway.url, "POST", &headers, &text).await
 }
 
-async fn status(gateway: &Gateway, token: &str) -> u16 {
+pub(crate) async fn status(gateway: &Gateway, token: &str) -> u16 {
     ask(gateway, Some(&format!("Bearer {token}"))).await.status
 }
 
@@ -114,6 +114,12 @@ async fn without_a_token_it_is_said_where_one_is_given_and_what_the_gateway_is()
     assert_eq!(status(&gateway, "a-long-token-of-a-robot").await, 200, "both are taken");
     let query = format!("{}?access_token={}", gateway.url, issuer.token(RESOURCE, "ann", "mcp"));
     assert_eq!(wire::exchange(&query, "POST", &[], "{}").await.status, 401, "a query is no place for a token");
+}
+
+/// A token with two algorithms, of which the last is the right one.
+pub(crate) fn twice_headed(issuer: &Issuer, claims: &Value) -> String {
+    let head = issuer.head().to_string().replacen('{', "{\"alg\":\"RS256\",", 1);
+    issuer.signed_under(&head, &claims.to_string())
 }
 
 /// Tokens that are none, each by its name.
@@ -336,12 +342,27 @@ async fn a_token_that_says_nothing_is_asked_about_once_for_all_who_show_it() {
         ("another issuer", "iss", json!("https://else.example")),
         ("ended", "exp", json!(now() - 60)),
         ("inactive", "active", json!(false)),
+        ("not yet", "nbf", json!(now() + 90)),
+        ("of another type", "token_type", json!("DPoP")),
+        ("of a type that is no text", "token_type", json!(["Bearer"])),
+        ("bound to a key", "cnf", json!({"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"})),
+        ("of a subject that is no text", "sub", json!(7)),
     ] {
         let mut said = good.clone();
         said[key] = value;
         issuer.says_of("odd", said);
         assert_eq!(status(&gateway, "odd").await, 401, "{name}");
     }
+    let named = json!({"active": true, "username": "Ann", "client_id": "desk", "aud": RESOURCE});
+    issuer.says_of("named", named);
+    assert_eq!(status(&gateway, "named").await, 401, "a person's who is named otherwise only");
+    let own = json!({"active": true, "sub": null, "client_id": "robot", "aud": RESOURCE, "token_type": "bearer", "nbf": now() + 5});
+    issuer.says_of("own", own);
+    assert_eq!(status(&gateway, "own").await, 200, "a client's own, of a clock that is ahead");
+    let twice = twice_headed(&issuer, &issuer.claims(RESOURCE, "ann", 3600));
+    issuer.says_of(&twice, good.clone());
+    let before = questions();
+    assert_eq!((status(&gateway, &twice).await, questions()), (401, before), "what can be read is not asked about");
     assert_eq!(status(&gateway, "unknown").await, 401);
     assert_eq!(documents(), read, "where it is asked is known by now");
     issuer.breaks(Some((500, "")));

@@ -1,5 +1,6 @@
 //! The gateway between scripted clients and scripted upstreams: one program, since each costs a minute of building.
 
+mod access_resources;
 mod access_tokens;
 mod api;
 mod approved;

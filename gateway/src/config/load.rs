@@ -204,7 +204,8 @@ pub(super) fn check(reading: &Reading) -> Config {
     };
     root.end("the configuration");
     config.server.state_folder = reading.environment.state_folder();
-    let at = |public: &downstream::config::PublicUrl| Resource::at(&public.origin, &public.prefix, &config.server.path);
+    let at =
+        |public: &downstream::config::PublicUrl| Resource::at(&public.origin, &public.prefix, &config.server.paths());
     config.auth.resource = config.server.public_url.as_ref().map(at).unwrap_or_default();
     sections::needs_issuers(reading, &config.upstreams, !config.auth.issuers.is_empty());
     let principals = config.auth.principals();

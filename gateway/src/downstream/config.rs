@@ -60,6 +60,14 @@ impl Config {
         [self.pre_stop_delay, self.shutdown_grace, self.linger]
     }
 
+    /// The paths of the endpoint, and those of each older transport that some listener serves; clients begin at the first of each.
+    pub fn paths(&self) -> Vec<Vec<&str>> {
+        let serves = |face: fn(&Faces) -> bool| self.listeners.iter().any(|listener| face(&listener.faces));
+        let sse = serves(|faces| faces.sse).then(|| vec![Faces::SSE_PATH, Faces::MESSAGE_PATH]);
+        let websocket = serves(|faces| faces.websocket).then(|| vec![Faces::WEBSOCKET_PATH]);
+        [Some(vec![&*self.path]), sse, websocket].into_iter().flatten().collect()
+    }
+
     /// What is served where a listener does not say otherwise.
     pub fn faces(&self) -> Faces {
         Faces { mcp: true, sse: self.legacy_sse, websocket: self.websocket }
@@ -181,6 +189,8 @@ impl Faces {
     pub const ALL: Self = Self { mcp: true, sse: true, websocket: true };
     /// Where a client of HTTP+SSE opens its stream.
     pub const SSE_PATH: &str = "/sse";
+    /// Where it posts its messages.
+    pub const MESSAGE_PATH: &str = "/message";
     /// Where a client asks for a WebSocket.
     pub const WEBSOCKET_PATH: &str = "/ws";
 

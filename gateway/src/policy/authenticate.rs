@@ -228,18 +228,18 @@ impl Door {
     }
 
     /// Counts that a request is not let in, and logs it: of each kind one line now and then, however many there are.
-    fn refuse<R: From<Bytes>>(&self, why: &Why, peer: Option<Peer>) -> Response<R> {
+    fn refuse<R: From<Bytes>>(&self, why: &Why, peer: Option<Peer>, path: &str) -> Response<R> {
         let kind = why.outcome();
         edges::auth(kind).increment(1);
         if let Some(more) = self.complaints.take(kind) {
             let (peer, more, why) = (peer.map(tracing::field::display), left_unsaid(more), why.said());
             tracing::warn!(peer, token = kind, why, more, "authentication failed");
         }
-        why.answer(self.issuers()).map(R::from)
+        why.answer(self.issuers(), path).map(R::from)
     }
 
-    /// The token that a request bears, and whose it is.
-    fn judge(&self, headers: &HeaderMap, last: &LastToken) -> Verdict {
+    /// The token that a request from there bears, and whose it is.
+    fn judge(&self, headers: &HeaderMap, last: &LastToken, peer: Option<Peer>) -> Verdict {
         // Which tokens are kept for upstreams that exchange them is part of that.
         let configurations = self.configurations.load(Ordering::SeqCst).wrapping_add(subject::generation() << 32);
         if !self.asks_token.load(Ordering::SeqCst) {
@@ -274,7 +274,7 @@ impl Door {
             }
             (Some(known), _) => good(known.credential.clone(), known.expires),
             (None, None) => Verdict::Bad(Why::Unknown),
-            (None, Some(issuers)) => match issuers.look(token, digest) {
+            (None, Some(issuers)) => match issuers.look(token, digest, peer) {
                 Look::Good(credential, until) => good(credential, until),
                 Look::Bad(why) => Verdict::Bad(Why::Refused(why)),
                 Look::Judging(judging) => Verdict::Judging(judging),
@@ -312,7 +312,7 @@ where
         if let Some(document) = self.door.issuers().and_then(|issuers| issuers.metadata(request.uri().path())) {
             return Authenticated::Refused(Some(refusal::json(document.into()).map(R::from)));
         }
-        let verdict = match self.door.judge(request.headers(), &self.last) {
+        let verdict = match self.door.judge(request.headers(), &self.last, self.peer) {
             // Let in while a token was asked for, and still there now that none is.
             Verdict::Open if self.is_other => Verdict::Bad(Why::Missing),
             verdict => verdict,
@@ -332,9 +332,12 @@ where
                 self.door.accepted.increment(1);
                 Some(credential)
             }
-            Verdict::Bad(why) => return Authenticated::Refused(Some(self.door.refuse(&why, self.peer))),
+            Verdict::Bad(why) => {
+                return Authenticated::Refused(Some(self.door.refuse(&why, self.peer, request.uri().path())));
+            }
             Verdict::Judging(judging) => {
-                let (inner, door, peer) = (self.inner.clone(), self.door.clone(), self.peer);
+                let (inner, door, peer, uri) =
+                    (self.inner.clone(), self.door.clone(), self.peer, request.uri().clone());
                 return Authenticated::Judging(Box::pin(async move {
                     match judging.await {
                         Ok(credential) => {
@@ -342,7 +345,7 @@ where
                             request.extensions_mut().insert(credential);
                             inner.oneshot(request).await
                         }
-                        Err(why) => Ok(door.refuse(&Why::Refused(why), peer)),
+                        Err(why) => Ok(door.refuse(&Why::Refused(why), peer, uri.path())),
                     }
                 }));
             }
@@ -388,7 +391,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// The answer to a request without any credential.
 pub(super) fn refused<F: Future, R: From<Bytes>>() -> Authenticated<F, R> {
-    Authenticated::Refused(Some(Why::Missing.answer(None).map(R::from)))
+    Authenticated::Refused(Some(Why::Missing.answer(None, "").map(R::from)))
 }
 
 #[cfg(test)]

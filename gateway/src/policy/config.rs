@@ -12,7 +12,7 @@ pub(crate) mod issuer;
 use crate::call::caller::Principal;
 pub use crate::call::caller::rights::Role;
 pub use crate::call::share::Rate;
-pub use issuer::{Issuer, Resource};
+pub use issuer::{Issuer, Resource, ResourceFace};
 pub use redaction::Redaction;
 use std::fmt;
 use std::sync::Arc;

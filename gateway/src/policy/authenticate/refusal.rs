@@ -76,19 +76,19 @@ impl Why {
         }
     }
 
-    fn challenge(&self, issuers: Option<&Issuers>) -> Option<HeaderValue> {
+    fn challenge(&self, issuers: Option<&Issuers>, path: &str) -> Option<HeaderValue> {
         match (issuers, self) {
-            (Some(issuers), Self::Refused(why)) => issuers.challenge(Some(why)),
-            (Some(issuers), Self::Expired) => issuers.challenge(Some(&Refused::Expired)),
-            (Some(issuers), _) => issuers.challenge(None),
+            (Some(issuers), Self::Refused(why)) => issuers.challenge(Some(why), path),
+            (Some(issuers), Self::Expired) => issuers.challenge(Some(&Refused::Expired), path),
+            (Some(issuers), _) => issuers.challenge(None, path),
             (None, Self::Unknown) => Some(BAD_TOKEN),
             (None, Self::Expired) => Some(EXPIRED),
             (None, _) => Some(CHALLENGE),
         }
     }
 
-    /// The answer; `issuers` are those whose tokens would do.
-    pub(super) fn answer(&self, issuers: Option<&Issuers>) -> Response<Bytes> {
+    /// The answer to a request for this path; `issuers` are those whose tokens would do.
+    pub(super) fn answer(&self, issuers: Option<&Issuers>, path: &str) -> Response<Bytes> {
         // None of the texts has a quotation mark or a backslash.
         let text = self.text(issuers.is_some());
         let body = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"{text}"}}}}"#);
@@ -97,7 +97,7 @@ impl Why {
         let headers = response.headers_mut();
         match self {
             Self::Refused(Refused::Unverified) => _ = headers.insert(header::RETRY_AFTER, SOON),
-            _ => headers.extend(self.challenge(issuers).map(|challenge| (header::WWW_AUTHENTICATE, challenge))),
+            _ => headers.extend(self.challenge(issuers, path).map(|challenge| (header::WWW_AUTHENTICATE, challenge))),
         }
         response
     }

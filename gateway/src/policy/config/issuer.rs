@@ -101,10 +101,20 @@ impl fmt::Debug for Introspection {
     }
 }
 
-/// What the gateway is as a resource (RFC 9728).
+/// What the gateway is as a resource (RFC 9728): one at the endpoint, and one for each older transport, whose clients look for the URL
+/// that they were given. A token for one of them is for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// Its URL: where clients reach the endpoint.
+    /// Those of the older transports come after that of the endpoint. Empty where no URL is known.
+    pub faces: Vec<ResourceFace>,
+}
+
+/// The gateway as clients of one transport reach it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceFace {
+    /// The paths of its requests, behind what a proxy takes off.
+    pub requests: Vec<String>,
+    /// Its URL.
     pub url: String,
     /// The URL of what it says of itself.
     pub metadata_url: String,
@@ -116,12 +126,31 @@ impl Resource {
     /// Where such documents lie.
     const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-    /// The endpoint at this path, behind an origin and what a proxy takes off the paths.
-    pub fn at(origin: &str, prefix: &str, path: &str) -> Self {
+    /// The endpoint, and then the older transports, behind an origin and what a proxy takes off the paths; clients begin at the first path
+    /// of each.
+    pub fn at(origin: &str, prefix: &str, transports: &[Vec<&str>]) -> Self {
         let known = Self::WELL_KNOWN;
-        let metadata = format!("{known}{prefix}{path}");
-        let mut paths = vec![known.to_owned(), format!("{known}{path}"), metadata.clone()];
-        paths.dedup();
-        Self { url: format!("{origin}{prefix}{path}"), metadata_url: format!("{origin}{metadata}"), paths }
+        let mut faces: Vec<ResourceFace> = Vec::new();
+        for requests in transports {
+            let Some(path) = requests.first() else { continue };
+            let metadata = format!("{known}{prefix}{path}");
+            let mut paths = vec![format!("{known}{path}"), metadata.clone()];
+            if faces.is_empty() {
+                paths.insert(0, known.to_owned());
+            }
+            paths.dedup();
+            faces.push(ResourceFace {
+                requests: requests.iter().map(|path| (*path).to_owned()).collect(),
+                url: format!("{origin}{prefix}{path}"),
+                metadata_url: format!("{origin}{metadata}"),
+                paths,
+            });
+        }
+        Self { faces }
+    }
+
+    /// The face at which a request with this path has come in; else the endpoint.
+    pub(crate) fn face(&self, path: &str) -> Option<&ResourceFace> {
+        self.faces.iter().find(|face| face.requests.iter().any(|one| one == path)).or(self.faces.first())
     }
 }

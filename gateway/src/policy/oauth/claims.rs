@@ -39,6 +39,22 @@ impl<'de> Deserialize<'de> for Claims {
 }
 
 impl Claims {
+    /// A claim that says something.
+    fn present(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether it is worth something only with the proof of a key (RFC 7800, 8705, 9449), which nobody here asks for.
+    pub(super) fn is_bound(&self) -> bool {
+        self.present("cnf").is_some()
+    }
+
+    /// Whether it is of a type that is taken as it is shown, where that is said.
+    pub(super) fn is_bearer(&self) -> bool {
+        let is_it = |of_type: &Value| of_type.as_str().is_some_and(|of_type| of_type.eq_ignore_ascii_case("bearer"));
+        self.present("token_type").is_none_or(is_it)
+    }
+
     /// The text of a claim, where it is one.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().filter(|text| !text.is_empty())
@@ -95,10 +111,15 @@ impl Claims {
         })
     }
 
-    /// Whose it is: who, at which issuer, by which client. One that a client has for itself names that alone.
+    /// Whose it is: who, at which issuer, by which client. One that a client has for itself names that alone. A subject that cannot be
+    /// read is nobody, rather than the client by which so many come; neither is one that is named otherwise only.
     pub(super) fn principal(&self, issuer: &str) -> Option<Principal> {
         let client = self.text("client_id").or_else(|| self.text("azp")).unwrap_or_default();
-        let subject = self.text("sub").unwrap_or(client);
+        let subject = match self.present("sub") {
+            Some(_) => self.text("sub")?,
+            None if self.present("username").is_some() => return None,
+            None => client,
+        };
         let is_named = !subject.is_empty() && subject.len() <= NAME_MAX && client.len() <= NAME_MAX;
         is_named.then(|| Principal::of_access_token(issuer, client, subject))
     }

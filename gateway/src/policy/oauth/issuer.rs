@@ -6,7 +6,7 @@ use super::questions::Questions;
 use super::refused::Refused;
 use super::token::{self, Judged, Unjudged};
 use crate::call::caller::credential::Revocation;
-use crate::policy::config::Issuer;
+use crate::policy::config::{Issuer, Resource};
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use arc_swap::ArcSwapOption;
@@ -23,15 +23,15 @@ const KEPT_MAX: Duration = Duration::from_secs(3600);
 const REST: Duration = Duration::from_secs(30);
 /// After the first failure, doubling to [`REST`].
 const PAUSE: Duration = Duration::from_secs(1);
-/// So long a request waits for keys: longer than an answer may take.
-const WAITS_MAX: Duration = Duration::from_secs(15);
+/// So long a request waits for keys, or for what is said of its token.
+const WAITS_MAX: Duration = Duration::from_secs(10);
 /// How often it is said that an authorization server fails.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// An authorization server while its configuration counts.
 pub(super) struct KnownIssuer {
     pub(super) issuer: Issuer,
-    pub(super) provider: Arc<dyn Provider>,
+    provider: Arc<dyn Provider>,
     /// What counts as long as its configuration does.
     pub(super) counts: Revocation,
     /// What sessions count by that were opened with its tokens.
@@ -90,7 +90,7 @@ impl KnownIssuer {
         &self,
         token: &str,
         said: &Unjudged,
-        resource: &str,
+        resource: &Resource,
     ) -> Option<Result<(Judged, Revocation), Refused>> {
         if !self.issuer.algorithms.contains(&said.algorithm) {
             return Some(Err(Refused::Invalid("the token is not signed as its authorization server signs")));
@@ -129,6 +129,12 @@ impl KnownIssuer {
             }
         }
         let _in_time = tokio::time::timeout(WAITS_MAX, rounds.changed()).await;
+    }
+
+    /// What it says of a token.
+    pub(super) async fn introspect(&self, token: &str) -> Result<Vec<u8>, String> {
+        let answer = tokio::time::timeout(WAITS_MAX, self.provider.introspect(token)).await;
+        answer.unwrap_or_else(|_| Err(format!("it does not answer within {} s", WAITS_MAX.as_secs())))
     }
 
     async fn ask(&self) {

@@ -5,8 +5,10 @@ use super::provider::Provider;
 use super::questions::{self, KEPT_MAX, Turn};
 use super::refused::{Refused, UNKNOWN};
 use super::token::{self, Judged, TOKEN_MAX, Unjudged};
+use crate::call::caller::Peer;
 use crate::call::caller::credential::{Credential, Revocation};
-use crate::policy::config::{Auth, Issuer, Resource};
+use crate::call::share::Share;
+use crate::policy::config::{Auth, Issuer, Resource, ResourceFace};
 use crate::policy::rights::{Changed, RightsBook};
 use crate::runtime::Tasks;
 use arc_swap::ArcSwap;
@@ -47,8 +49,8 @@ struct Verdict {
 struct Now {
     all: Vec<Arc<KnownIssuer>>,
     resource: Resource,
-    /// What the gateway says of itself as a resource.
-    metadata: Vec<u8>,
+    /// What the gateway says of itself as a resource, at each of its faces.
+    metadata: Vec<Vec<u8>>,
 }
 
 /// What is known of a token at once.
@@ -106,13 +108,14 @@ impl Issuers {
             return None;
         }
         let now = self.0.now.load();
-        now.resource.paths.iter().any(|known| known == path).then(|| now.metadata.clone())
+        let face = now.resource.faces.iter().position(|face| face.paths.iter().any(|known| known == path))?;
+        now.metadata.get(face).cloned()
     }
 
-    /// The challenge for a refusal, or where no token was shown.
-    pub(crate) fn challenge(&self, why: Option<&Refused>) -> Option<HeaderValue> {
+    /// The challenge for a refusal, or where no token was shown, in the answer to a request for this path.
+    pub(crate) fn challenge(&self, why: Option<&Refused>, path: &str) -> Option<HeaderValue> {
         let now = self.0.now.load();
-        let mut text = format!("Bearer resource_metadata=\"{}\"", now.resource.metadata_url);
+        let mut text = format!("Bearer resource_metadata=\"{}\"", now.resource.face(path)?.metadata_url);
         let error = match why {
             None | Some(Refused::Unverified) => None,
             Some(Refused::Malformed) => Some(("invalid_request", "send one header `Authorization: Bearer <token>`")),
@@ -135,8 +138,8 @@ impl Issuers {
         HeaderValue::from_str(&text).ok()
     }
 
-    /// Looks what a token is worth.
-    pub(crate) fn look(&self, token: &[u8], digest: [u8; 32]) -> Look {
+    /// Looks what a token is worth that comes from there.
+    pub(crate) fn look(&self, token: &[u8], digest: [u8; 32], peer: Option<Peer>) -> Look {
         if let Some((known, fresh)) = self.0.known(digest) {
             known.note_token(token, digest);
             return Look::Good(known, fresh);
@@ -150,9 +153,9 @@ impl Issuers {
             if !now.all.iter().any(|known| known.issuer.introspection.is_some()) {
                 return Look::Bad(UNKNOWN);
             }
-            let token = token.to_owned();
+            let (token, share) = (token.to_owned(), inner.share(digest, peer));
             return Look::Judging(Box::pin(async move {
-                let credential = inner.asked(&now, &token, digest).await?;
+                let credential = inner.asked(&now, &token, (digest, &share)).await?;
                 credential.note_token(token.as_bytes(), digest);
                 Ok(credential)
             }));
@@ -164,7 +167,7 @@ impl Issuers {
         let Some(known) = now.all.iter().find(|known| *known.issuer.name == *said.issuer) else {
             return Look::Bad(UNKNOWN);
         };
-        if let Some(judged) = known.judge(token, &said, &now.resource.url) {
+        if let Some(judged) = known.judge(token, &said, &now.resource) {
             return match inner.taken(known, judged, (digest, None)) {
                 Ok(credential) => {
                     credential.note_token(token.as_bytes(), digest);
@@ -175,7 +178,7 @@ impl Issuers {
         }
         let (known, token) = (known.clone(), token.to_owned());
         Look::Judging(Box::pin(async move {
-            let credential = inner.waited(&known, (&token, said), &now.resource.url, digest).await?;
+            let credential = inner.waited(&known, (&token, said), &now.resource, digest).await?;
             credential.note_token(token.as_bytes(), digest);
             Ok(credential)
         }))
@@ -194,7 +197,7 @@ impl Inner {
         &self,
         known: &Arc<KnownIssuer>,
         (token, said): (&str, Unjudged),
-        resource: &str,
+        resource: &Resource,
         digest: [u8; 32],
     ) -> Result<Credential, Refused> {
         known.read_keys().await;
@@ -207,11 +210,20 @@ impl Inner {
         }
     }
 
+    /// Whose share a question takes: of whom the token was the last time, else of where it comes from.
+    fn share(&self, digest: [u8; 32], peer: Option<Peer>) -> Share {
+        let known = self.verdicts.get(&digest).filter(|verdict| !verdict.credential.revocation.is_revoked());
+        match known {
+            Some(verdict) => Share::Principal(verdict.credential.principal.clone()),
+            None => peer.map_or(Share::Unknown, Share::of_peer),
+        }
+    }
+
     /// Asks about a token, wherever that can be done.
-    async fn asked(&self, now: &Now, token: &str, digest: [u8; 32]) -> Result<Credential, Refused> {
+    async fn asked(&self, now: &Now, token: &str, asker: ([u8; 32], &Share)) -> Result<Credential, Refused> {
         let mut last = UNKNOWN;
         for known in now.all.iter().filter(|known| known.issuer.introspection.is_some()) {
-            match self.asked_there(known, &now.resource.url, token, digest).await {
+            match self.asked_there(known, &now.resource, token, asker).await {
                 Ok(credential) => return Ok(credential),
                 // Another one may know it; that this one could not be asked is what counts in the end.
                 Err(why) => last = if last == Refused::Unverified { last } else { why },
@@ -223,12 +235,12 @@ impl Inner {
     async fn asked_there(
         &self,
         known: &Arc<KnownIssuer>,
-        resource: &str,
+        resource: &Resource,
         token: &str,
-        digest: [u8; 32],
+        (digest, share): ([u8; 32], &Share),
     ) -> Result<Credential, Refused> {
         let asking = loop {
-            match known.questions.turn(digest) {
+            match known.questions.turn(digest, share) {
                 Turn::Ask(asking) => break asking,
                 Turn::Full => return Err(Refused::Unverified),
                 Turn::Wait(mut told) => {
@@ -251,11 +263,11 @@ impl Inner {
     async fn answered(
         &self,
         known: &Arc<KnownIssuer>,
-        resource: &str,
+        resource: &Resource,
         token: &str,
         digest: [u8; 32],
     ) -> Result<Credential, Refused> {
-        let answer = known.provider.introspect(token).await.map_err(|why| {
+        let answer = known.introspect(token).await.map_err(|why| {
             known.complain("tokens", &why);
             Refused::Unverified
         })?;
@@ -322,8 +334,8 @@ impl Inner {
     }
 }
 
-/// What the gateway says of itself as a resource (RFC 9728).
-fn metadata(auth: &Auth) -> Vec<u8> {
+/// What the gateway says of itself as a resource (RFC 9728), at each of its faces.
+fn metadata(auth: &Auth) -> Vec<Vec<u8>> {
     let servers: Vec<&str> = auth.issuers.iter().map(|issuer| &*issuer.name).collect();
     let mut scopes: Vec<&str> = Vec::new();
     for issuer in &auth.issuers {
@@ -333,15 +345,18 @@ fn metadata(auth: &Auth) -> Vec<u8> {
             }
         }
     }
-    let mut document = serde_json::json!({
-        "resource": auth.resource.url,
-        "authorization_servers": servers,
-        "bearer_methods_supported": ["header"],
-    });
-    if !scopes.is_empty() {
-        document["scopes_supported"] = scopes.into();
-    }
-    document.to_string().into_bytes()
+    let document = |face: &ResourceFace| {
+        let mut document = serde_json::json!({
+            "resource": face.url,
+            "authorization_servers": servers,
+            "bearer_methods_supported": ["header"],
+        });
+        if !scopes.is_empty() {
+            document["scopes_supported"] = scopes.clone().into();
+        }
+        document.to_string().into_bytes()
+    };
+    auth.resource.faces.iter().map(document).collect()
 }
 
 #[cfg(test)]

@@ -1,27 +1,37 @@
 //! Questions about tokens that say nothing themselves: one at a time for each.
 
 use super::claims::Claims;
-use super::refused::Refused;
+use super::refused::{BOUND, EARLY, ELSEWHERE, Refused};
 use super::token::{Judged, over};
+use crate::call::share::{Part, Share, SharePermit, Shares};
 use crate::policy::config::Issuer;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// A verdict is kept no longer than this; then it is asked again.
 pub(super) const KEPT_MAX: Duration = Duration::from_secs(60);
 /// So long a token counts for what it has opened, where it is not said when it ends.
 const LIFE: Duration = Duration::from_secs(3600);
-/// So many tokens are asked about at once.
+/// So many tokens are asked about at once. Nobody has more of these places than are free: one who shows invented tokens keeps none from
+/// being looked at that others show.
 const ASKING_MAX: usize = 256;
 
 const INACTIVE: Refused = Refused::Invalid("the authorization server does not know the token, or it has ended");
-const ELSEWHERE: Refused = Refused::Invalid("the token is for another resource");
+const OTHER_TYPE: Refused = Refused::Invalid("the token is of another type than Bearer");
 
 /// The tokens that are asked about now, by digest.
-#[derive(Default)]
-pub(super) struct Questions(Mutex<HashMap<[u8; 32], Told>>);
+pub(super) struct Questions {
+    asked: Mutex<HashMap<[u8; 32], Told>>,
+    places: Arc<Shares>,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self { asked: Mutex::default(), places: Shares::new(ASKING_MAX, Part::OfFree) }
+    }
+}
 
 /// Who waits is told why a token is not taken; that it is taken is known by its verdict.
 type Told = watch::Receiver<Option<Refused>>;
@@ -32,7 +42,7 @@ pub(super) enum Turn<'a> {
     Ask(Asking<'a>),
     /// Somebody asks already.
     Wait(Told),
-    /// Too many are asked.
+    /// Too many are asked, or too many of these.
     Full,
 }
 
@@ -41,6 +51,7 @@ pub(super) struct Asking<'a> {
     questions: &'a Questions,
     digest: [u8; 32],
     told: watch::Sender<Option<Refused>>,
+    _place: SharePermit,
 }
 
 impl Asking<'_> {
@@ -51,22 +62,20 @@ impl Asking<'_> {
 }
 
 impl Questions {
-    /// Whose turn it is to ask about a token.
-    pub(super) fn turn(&self, digest: [u8; 32]) -> Turn<'_> {
+    /// Whose turn it is to ask about a token, which takes a place of this share.
+    pub(super) fn turn(&self, digest: [u8; 32], share: &Share) -> Turn<'_> {
         let mut asked = self.lock();
         if let Some(told) = asked.get(&digest) {
             return Turn::Wait(told.clone());
         }
-        if asked.len() >= ASKING_MAX {
-            return Turn::Full;
-        }
+        let Some(place) = self.places.take(share) else { return Turn::Full };
         let (sender, told) = watch::channel(None);
         asked.insert(digest, told);
-        Turn::Ask(Asking { questions: self, digest, told: sender })
+        Turn::Ask(Asking { questions: self, digest, told: sender, _place: place })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Told>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,6 +96,16 @@ pub(super) fn judge(answer: &[u8], issuer: &Issuer, audience: &[String]) -> Resu
     let now = SystemTime::now();
     if claims.text("iss").is_some_and(|said| *said != *issuer.name) || !claims.is_for(audience) {
         return Err(ELSEWHERE);
+    }
+    if claims.is_bound() {
+        return Err(BOUND);
+    }
+    if !claims.is_bearer() {
+        return Err(OTHER_TYPE);
+    }
+    let latest = (now + issuer.clock_skew).duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    if claims.moment("nbf").is_some_and(|begins| begins > latest) {
+        return Err(EARLY);
     }
     let end = claims.moment("exp").map(|end| over(end, issuer.clock_skew).ok_or(INACTIVE)).transpose()?;
     if end.is_some_and(|end| end <= now) {

@@ -18,3 +18,10 @@ pub(crate) enum Refused {
 /// It does not say who gave it out, or that is nobody who is known.
 pub(super) const UNKNOWN: Refused =
     Refused::Invalid("the token is of none of the authorization servers of this gateway");
+/// It is for somebody else.
+pub(super) const ELSEWHERE: Refused = Refused::Invalid("the token is for another resource");
+/// Its time has not come.
+pub(super) const EARLY: Refused = Refused::Invalid("the token is not good yet");
+/// It is worth nothing without the proof of a key.
+pub(super) const BOUND: Refused =
+    Refused::Invalid("the token is bound to a key, whose proof is not asked for here; fetch a bearer token");

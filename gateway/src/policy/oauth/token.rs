@@ -2,12 +2,14 @@
 
 use super::claims::Claims;
 use super::keys::Key;
-use super::refused::{Refused, UNKNOWN};
-use crate::policy::config::Issuer;
+use super::refused::{BOUND, EARLY, ELSEWHERE, Refused, UNKNOWN};
+use crate::policy::config::{Issuer, Resource};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -23,8 +25,6 @@ const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 const ODD: Refused = Refused::Invalid("the token is no access token that can be read");
 const UNSIGNED: Refused = Refused::Invalid("the token is not signed as its authorization server signs");
-const ELSEWHERE: Refused = Refused::Invalid("the token is for another resource");
-const EARLY: Refused = Refused::Invalid("the token is not good yet");
 
 /// What a token says of itself before anything is judged.
 pub(super) struct Unjudged {
@@ -40,14 +40,15 @@ pub(super) struct Judged {
     pub(super) until: SystemTime,
 }
 
-/// Whether a token is such a one, and not one that says nothing itself.
+/// Whether a token is such a one, and not one that says nothing itself. One whose head has a member twice is, and is not read.
 pub(super) fn is_one(token: &str) -> bool {
-    token.split('.').count() == 3 && part(token, 0).is_some()
+    token.split('.').count() == 3 && part::<Map<String, Value>>(token, 0).is_some()
 }
 
 /// Reads what is needed to find its key.
 pub(super) fn read(token: &str) -> Result<Unjudged, Refused> {
-    let (head, claims) = (part(token, 0).ok_or(ODD)?, part(token, 1).ok_or(ODD)?);
+    let [head, claims] = [0, 1].map(|index| part::<Claims>(token, index));
+    let (head, claims) = (head.ok_or(ODD)?, claims.ok_or(ODD)?);
     // What it says that must be understood is understood by nobody here; where its key lies is never followed.
     let is_plain = !["crit", "b64", "enc", "zip"].iter().any(|name| head.0.contains_key(*name));
     let is_of_type = match head.0.get("typ") {
@@ -66,7 +67,13 @@ pub(super) fn read(token: &str) -> Result<Unjudged, Refused> {
 }
 
 /// Judges a token by a key that may have signed it.
-pub(super) fn judge(token: &str, issuer: &Issuer, resource: &str, key: &Key, by: Algorithm) -> Result<Judged, Refused> {
+pub(super) fn judge(
+    token: &str,
+    issuer: &Issuer,
+    resource: &Resource,
+    key: &Key,
+    by: Algorithm,
+) -> Result<Judged, Refused> {
     if !issuer.algorithms.contains(&by) {
         return Err(UNSIGNED);
     }
@@ -81,14 +88,17 @@ pub(super) fn judge(token: &str, issuer: &Issuer, resource: &str, key: &Key, by:
     let claims = decoded.map_err(|why| refused(why.kind()))?.claims;
     // The library reads the claims on its own: what it has judged is what is used.
     let is_same = claims.text("iss") == Some(&issuer.name) && claims.is_for(&audience);
+    if claims.is_bound() {
+        return Err(BOUND);
+    }
     let until = claims.moment("exp").filter(|_| is_same).and_then(|end| over(end, issuer.clock_skew)).ok_or(ODD)?;
     Ok(Judged { claims, until })
 }
 
 /// Who a token may be for.
-pub(super) fn audience(issuer: &Issuer, resource: &str) -> Vec<String> {
+pub(super) fn audience(issuer: &Issuer, resource: &Resource) -> Vec<String> {
     match &issuer.audience[..] {
-        [] => vec![resource.to_owned()],
+        [] => resource.faces.iter().map(|face| face.url.clone()).collect(),
         written => written.to_vec(),
     }
 }
@@ -112,7 +122,7 @@ fn refused(why: &ErrorKind) -> Refused {
 }
 
 /// The object that a part of a token is.
-fn part(token: &str, index: usize) -> Option<Claims> {
+fn part<T: DeserializeOwned>(token: &str, index: usize) -> Option<T> {
     let part = token.split('.').nth(index)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }

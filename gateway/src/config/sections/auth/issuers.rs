@@ -193,11 +193,16 @@ mod tests {
         let [issuer] = &config.auth.issuers[..] else { panic!("{:?}", config.auth.issuers) };
         assert_eq!((&*issuer.name, issuer.clock_skew, issuer.is_within), ("https://login.example.com/t", SKEW, false));
         assert_eq!((issuer.algorithms.len(), &issuer.roles, issuer.rules.len()), (ALGORITHMS.len(), &None, 0));
-        let resource = &config.auth.resource;
+        let [resource, sse, ws] = &config.auth.resource.faces[..] else { panic!("three") };
         assert_eq!(resource.url, "https://mcp.example.com/gw/mcp");
         let known = "/.well-known/oauth-protected-resource";
         assert_eq!(resource.metadata_url, format!("https://mcp.example.com{known}/gw/mcp"));
         assert_eq!(resource.paths, [known.to_owned(), format!("{known}/mcp"), format!("{known}/gw/mcp")]);
+        assert_eq!(sse.metadata_url, format!("https://mcp.example.com{known}/gw/sse"));
+        assert_eq!(sse.paths, [format!("{known}/sse"), format!("{known}/gw/sse")]);
+        assert_eq!(ws.url, "https://mcp.example.com/gw/ws");
+        let bare = read(&format!("{PUBLIC}legacy_sse = false\nwebsocket = false\n{ISSUER}")).unwrap();
+        assert_eq!(bare.auth.resource.faces.len(), 1, "what nobody serves is no resource");
         assert!(!config.auth.is_open() && config.auth.principals() > 1);
         let roles = "[auth.roles.r]\nupstreams = [\"*\"]\n";
         let more = "algorithms = [\"ES256\"]\nroles = []\nrules = [{ scope = \"a\", roles = [\"r\"] }, { claim = \"g\", value = \"v\", roles = [\"r\"] }]\n\

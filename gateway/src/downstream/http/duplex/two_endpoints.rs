@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 
 /// Where a stream is opened, and where its messages are posted.
 pub(crate) const STREAM: &str = Faces::SSE_PATH;
-pub(crate) const MESSAGES: &str = "/message";
+pub(crate) const MESSAGES: &str = Faces::MESSAGE_PATH;
 /// The name of the query's part that says whose message it is.
 const SESSION: &str = "sessionId=";
 /// So many frames wait for a client that does not read; calls wait then, too.

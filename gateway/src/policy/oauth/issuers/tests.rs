@@ -10,7 +10,7 @@ use jsonwebtoken::Algorithm;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::advance;
 
@@ -22,6 +22,8 @@ type Named = (String, EcdsaKeyPair);
 struct Scripted {
     keys: Mutex<Vec<Named>>,
     asked: AtomicUsize,
+    /// Whether its keys are held back.
+    is_held: AtomicBool,
 }
 
 struct Shared(Arc<Scripted>);
@@ -52,6 +54,9 @@ impl Provider for Shared {
     fn keys(&self) -> Asked<'_> {
         Box::pin(async {
             self.0.asked.fetch_add(1, Ordering::SeqCst);
+            if self.0.is_held.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
             tokio::time::sleep(Duration::from_secs(1)).await;
             let key = |(name, key): &Named| {
                 let point = key.public_key().as_ref();
@@ -66,13 +71,23 @@ impl Provider for Shared {
         })
     }
 
-    fn introspect<'a>(&'a self, _: &'a str) -> Asked<'a> {
-        Box::pin(async {
+    fn introspect<'a>(&'a self, token: &'a str) -> Asked<'a> {
+        Box::pin(async move {
             self.0.asked.fetch_add(1, Ordering::SeqCst);
+            if token.starts_with("held") {
+                std::future::pending::<()>().await;
+            }
             tokio::time::sleep(Duration::from_secs(1)).await;
-            Ok(br#"{"active":false}"#.to_vec())
+            Ok(match token.strip_prefix("good-") {
+                Some(subject) => format!(r#"{{"active":true,"sub":"{subject}","aud":"r"}}"#).into_bytes(),
+                None => br#"{"active":false}"#.to_vec(),
+            })
         })
     }
+}
+
+fn resource(url: &str) -> Resource {
+    Resource { faces: vec![ResourceFace { url: url.to_owned(), ..ResourceFace::default() }] }
 }
 
 fn auth() -> Auth {
@@ -90,7 +105,7 @@ fn auth() -> Auth {
         introspection: None,
         ca: None,
     };
-    Auth { issuers: vec![issuer], resource: Resource { url: "r".to_owned(), ..Resource::default() }, ..Auth::default() }
+    Auth { issuers: vec![issuer], resource: resource("r"), ..Auth::default() }
 }
 
 fn start(scripted: &Arc<Scripted>) -> Issuers {
@@ -99,8 +114,13 @@ fn start(scripted: &Arc<Scripted>) -> Issuers {
 }
 
 async fn shown(issuers: &Issuers, token: &str) -> Result<Credential, Refused> {
+    shown_from(issuers, token, 1).await
+}
+
+/// The same, from this address.
+async fn shown_from(issuers: &Issuers, token: &str, address: u8) -> Result<Credential, Refused> {
     let digest = <sha2::Sha256 as sha2::Digest>::digest(token).into();
-    match issuers.look(token.as_bytes(), digest) {
+    match issuers.look(token.as_bytes(), digest, Some(Peer::Address([192, 0, 2, address].into()))) {
         Look::Good(credential, _) => Ok(credential),
         Look::Bad(why) => Err(why),
         Look::Judging(judging) => judging.await,
@@ -158,15 +178,56 @@ async fn what_cannot_be_judged_is_told_apart_and_tried_again_by_itself() {
 async fn a_token_that_is_not_taken_is_asked_about_once_for_all_who_wait() {
     let scripted = Arc::new(Scripted::default());
     scripted.adds("one");
+    let issuers = asking(&scripted).await;
+    let before = scripted.asked.load(Ordering::SeqCst);
+    let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, "opaque"))).await;
+    assert!(all.iter().all(|one| matches!(one, Err(Refused::Invalid(_)))));
+    assert_eq!(scripted.asked.load(Ordering::SeqCst) - before, 1);
+}
+
+/// One that is asked about tokens, once its keys are read.
+async fn asking(scripted: &Arc<Scripted>) -> Issuers {
     let (shared, mut auth) = (scripted.clone(), auth());
     let (client_id, client_secret) = ("me".to_owned(), "s".to_owned());
     auth.issuers[0].introspection = Some(Introspection { url: None, client_id, client_secret });
     let issuers = Issuers::new(&auth, &Tasks::new(), move |_| Arc::new(Shared(shared.clone())));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = scripted.asked.load(Ordering::SeqCst);
-    let all = futures_util::future::join_all((0..100).map(|_| shown(&issuers, "opaque"))).await;
-    assert!(all.iter().all(|one| matches!(one, Err(Refused::Invalid(_)))));
-    assert_eq!(scripted.asked.load(Ordering::SeqCst) - before, 1);
+    issuers
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_who_shows_very_many_tokens_keeps_no_others_from_being_looked_at() {
+    let scripted = Arc::new(Scripted::default());
+    let issuers = asking(&scripted).await;
+    assert!(shown_from(&issuers, "good-ann", 1).await.is_ok());
+    // It is to be asked about anew.
+    let digest: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest("good-ann").into();
+    issuers.0.verdicts.get_mut(&digest).unwrap().fresh = Some(SystemTime::now());
+    let tokens: Vec<_> = (0..1000).map(|at| format!("held-{at}")).collect();
+    let mut flood: Vec<_> = tokens.iter().map(|token| Box::pin(shown_from(&issuers, token, 1))).collect();
+    let mut waiting = 0;
+    for one in &mut flood {
+        waiting += usize::from(futures_util::poll!(one.as_mut()).is_pending());
+    }
+    assert_eq!(waiting, 128, "one alone has half of the places");
+    assert!(shown_from(&issuers, "good-ann", 1).await.is_ok(), "who was known comes from the same address");
+    assert!(shown_from(&issuers, "good-bob", 2).await.is_ok(), "who was not comes from another one");
+    assert_eq!(shown_from(&issuers, "good-bob-2", 1).await.err(), Some(Refused::Unverified));
+    drop(flood);
+    assert!(shown_from(&issuers, "good-bob-2", 1).await.is_ok(), "there is room again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_answers_about_a_token_are_waited_for_no_longer_than_ten_seconds() {
+    let scripted = Arc::new(Scripted::default());
+    scripted.adds("one");
+    scripted.is_held.store(true, Ordering::SeqCst);
+    let issuers = asking(&scripted).await;
+    for token in ["held".to_owned(), scripted.token("ann")] {
+        let before = tokio::time::Instant::now();
+        assert_eq!(shown(&issuers, &token).await.err(), Some(Refused::Unverified));
+        assert_eq!(before.elapsed().as_secs(), 10);
+    }
 }
 
 /// The document of its keys, and a token signed by the last one, which counts for it.
@@ -183,7 +244,7 @@ async fn a_token_is_judged_by_the_algorithms_and_the_audience_that_are_written_a
     let keys = KeySet::read(&document, &Revocation::possible(), None).unwrap();
     let key = keys.of(Some("one"), Algorithm::ES256).next().unwrap();
     let issuer = auth().issuers.remove(0);
-    let judged = |issuer: &Issuer, resource: &str, by| token::judge(&token, issuer, resource, key, by).map(|_| ());
+    let judged = |issuer: &Issuer, url: &str, by| token::judge(&token, issuer, &resource(url), key, by).map(|_| ());
     assert_eq!(judged(&issuer, "r", Algorithm::ES256), Ok(()));
     assert_eq!(judged(&issuer, "other", Algorithm::ES256), Err(Refused::Invalid("the token is for another resource")));
     let unsigned = Err(Refused::Invalid("the token is not signed as its authorization server signs"));
