@@ -179,6 +179,48 @@ async fn the_file_may_come_from_elsewhere_and_one_that_cannot_be_used_changes_no
 }
 
 #[tokio::test]
+async fn the_name_of_an_upstream_approves_no_tool_of_another_that_is_called_so() {
+    let program = shell::upstream(&[("read", "said was-read")]);
+    let other = shell::upstream(&[("sh", "said was-other")]);
+    let config = Config::new().program("sh", &program, "").program("other", &other, "prefix = \"\"");
+    let gateway = Gateway::serve(&config.section("[catalog]\npin = \"hold\"\n")).await;
+    gateway
+        .look_until("/metrics", "both are held", |page| page.contains("trunkline_tools_hidden{reason=\"held\"} 2"))
+        .await;
+    let (code, shown, said) = run(gateway.command(&["approve", "sh", "--yes"])).await;
+    assert!(code == Some(0) && shown.contains("sh__read of `sh`: new") && shown.contains("approved 1 tool"), "{shown}");
+    assert!(said.contains("`sh` is an upstream; `trunkline approve other "), "{said}");
+    assert!(said.contains("` is for the tool of that name"), "{said}");
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("the approved one is there", |tools| tools == ["sh__read"]).await;
+    assert!(client.call("sh", "{}").await.text().contains("nobody has approved it yet"));
+    assert_eq!(run(gateway.command(&["approve", "other", "--yes"])).await.0, Some(0));
+    client.tools_until("both are there", |tools| tools.len() == 2).await;
+}
+
+#[tokio::test]
+async fn the_commands_say_of_a_tool_that_is_held_what_to_run() {
+    let home = Scratch::new();
+    let program = shell::upstream(&[("read", "said was-read"), ("write", "said was-written")]);
+    let _file = home.file("trunkline.toml", &format!("{}[catalog]\npin = \"hold\"\n", entry("sh", &program)));
+    for (name, count) in [("sh", "2 tools"), ("read", "1 tool")] {
+        let (code, shown, said) = run(in_home(&home, &["tools", name])).await;
+        let told = format!("note: {count} of `sh` held until approved; run `trunkline approve sh`");
+        assert!(code == Some(0) && shown == "no tools\n" && said.contains(&told), "{name}: {shown}{said}");
+    }
+    let (code, shown, said) = run(in_home(&home, &["call", "sh__read"])).await;
+    assert!(code == Some(1) && shown.is_empty() && said.contains("nobody has approved it yet"), "{shown}{said}");
+    assert!(said.contains("`trunkline approve sh`") && !said.contains("did you mean"), "{said}");
+    assert_eq!(run(in_home(&home, &["approve", "sh__read", "--yes"])).await.0, Some(0));
+    let (code, shown, said) = run(in_home(&home, &["call", "sh__read"])).await;
+    assert_eq!((code, &*shown), (Some(0), "was-read\n"), "{said}");
+    let (_, _, said) = run(in_home(&home, &["call", "sh__wirte"])).await;
+    assert!(said.contains("no tool `sh__wirte`"), "{said}");
+    let (_, shown, said) = run(in_home(&home, &["tools"])).await;
+    assert!(shown.contains("sh__read") && said.contains("1 tool of `sh` held"), "{shown}{said}");
+}
+
+#[tokio::test]
 async fn where_nothing_is_asked_of_tools_the_command_says_how_to_begin() {
     let home = Scratch::new();
     let program = shell::upstream(&[("hello", "said ok")]);

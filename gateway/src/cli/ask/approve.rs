@@ -63,15 +63,7 @@ pub(crate) fn run(approve: &Approve) -> Result<(), Failure> {
             note(&format!("note: its tools are not known: {why}"));
         }
     }
-    let meant: Vec<&Candidate> =
-        all.tools.iter().filter(|tool| approve.names.is_empty() || tool.is_named(&approve.names)).collect();
-    let unknown =
-        approve.names.iter().filter(|name| !known.contains(name) && !all.tools.iter().any(|tool| tool.is_called(name)));
-    let unknown: Vec<_> = unknown.map(|name| format!("`{}`", printable(name))).collect();
-    if !unknown.is_empty() {
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(anyhow!("nothing to approve is called {}. Upstreams: {known}", unknown.join(", ")).into());
-    }
+    let meant = meant(&all.tools, &known, approve)?;
     let place = approve.output.clone().or(all.file.clone());
     let place = place.ok_or_else(|| anyhow!("there is no state folder: name a file with --output"))?;
     if !approve.json {
@@ -93,15 +85,45 @@ pub(crate) fn run(approve: &Approve) -> Result<(), Failure> {
     end(approve, &place, &meant, agreed)
 }
 
+/// Those that are named. A name is that of an upstream where there is one: what another upstream calls a tool of its own changes nothing
+/// about what is approved by it.
+fn meant<'a>(all: &'a [Candidate], known: &[String], approve: &Approve) -> Result<Vec<&'a Candidate>, anyhow::Error> {
+    let names = &approve.names;
+    let is_upstream = |name: &String| known.contains(name) || all.iter().any(|tool| tool.upstream == *name);
+    let (upstreams, tools): (Vec<_>, Vec<_>) = names.iter().partition(|name| is_upstream(name));
+    let is_any = |name: &String| all.iter().any(|tool| tool.name.as_ref() == Some(name));
+    let unknown: Vec<_> =
+        tools.iter().filter(|name| !is_any(name)).map(|name| format!("`{}`", printable(name))).collect();
+    if !unknown.is_empty() {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(anyhow!("nothing to approve is called {}. Upstreams: {known}", unknown.join(", ")));
+    }
+    let (mut meant, mut others) = (Vec::new(), Vec::new());
+    for tool in all {
+        let called = |names: &[&String]| tool.name.as_ref().is_some_and(|name| names.contains(&name));
+        match names.is_empty() || upstreams.contains(&&tool.upstream) || called(&tools) {
+            true => meant.push(tool),
+            false if called(&upstreams) => others.push(tool),
+            false => {}
+        }
+    }
+    for tool in others {
+        let (name, owner) = (tool.shown(), printable(&tool.upstream));
+        let then = format!("note: `{name}` is an upstream; `trunkline approve {owner}` is for the tool of that name");
+        note(&approve.shared.typed(&then));
+    }
+    Ok(meant)
+}
+
+/// The tools that are held until somebody approves them: the upstream of each, and what it is called.
+pub(super) fn held(session: &Session) -> Vec<(String, String)> {
+    // One that was started for this can be looked at a moment after it answers.
+    let all = session.upstreams(|_| false).and_then(|_| read(session).ok()).filter(|all| all.pin == "hold");
+    let tools = all.into_iter().flat_map(|all| all.tools);
+    tools.map(|tool| (tool.upstream, tool.name.unwrap_or(tool.own_name))).collect()
+}
+
 impl Candidate {
-    fn is_called(&self, name: &str) -> bool {
-        self.upstream == name || self.name.as_deref() == Some(name)
-    }
-
-    fn is_named(&self, names: &[String]) -> bool {
-        names.iter().any(|name| self.is_called(name))
-    }
-
     /// As a person calls it.
     fn shown(&self) -> String {
         printable(self.name.as_deref().unwrap_or(&self.own_name)).to_string()

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
+use super::approve;
 use super::arguments::arguments;
 use super::awaited::Wanted;
 use super::session::{Refused, Session};
@@ -41,8 +42,10 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Err(anyhow!(call.shared.typed(&why)).into());
     }
     let left_out = whole.as_ref().and_then(|whole| whole.told_left_out(session.is_of_own()));
-    // Of a name that an upstream may have which is not there the gateway says how that one stands.
-    let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
+    // Of a name that an upstream may have which is not there the gateway says how that one stands; of a tool that is held, why.
+    let is_held = || approve::held(&session).iter().any(|(_, name)| *name == call.tool);
+    let is_known =
+        found.is_some() || is_held() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
     let tool = to_raw_value(&call.tool).map_err(anyhow::Error::from)?;
     let params = [("name", tool), ("arguments", arguments)];
     let asked = is_known.then(|| session.ask_as_written("tools/call", params.into())).transpose();
@@ -57,7 +60,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     };
     let blocks = || result["content"].as_array().into_iter().flatten().map(text);
     if !call.json && result["isError"] == true && result["_meta"][REFUSAL].is_object() {
-        return Err(anyhow!(blocks().collect::<Vec<_>>().join("\n")).into());
+        return Err(anyhow!(call.shared.typed(&blocks().collect::<Vec<_>>().join("\n"))).into());
     }
     let mut out = answer();
     match call.json {

@@ -1,15 +1,16 @@
 //! `trunkline tools`, `resources`, `prompts`: what clients are offered.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
+use super::approve;
 use super::awaited::Wanted;
 use super::session::Session;
 use crate::cli::args::setup::List;
-use crate::cli::look::Row;
+use crate::cli::look::{Row, counted};
 use crate::cli::process::failure::note;
 use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
@@ -27,7 +28,13 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         let own = owned(&session, part, key);
         items.retain(|item| item[name].as_str().is_some_and(|known| is_meant(known, part, own.as_ref())));
     }
-    let why_none = if items.is_empty() { why_none(&session, list, key) } else { None };
+    let held = if key == "tools" { held(&session, list) } else { BTreeMap::new() };
+    for (upstream, count) in &held {
+        let (count, upstream) = (counted(*count, "tool"), printable(upstream));
+        let told = format!("note: {count} of `{upstream}` held until approved; run `trunkline approve {upstream}`");
+        note(&list.shared.typed(&told));
+    }
+    let why_none = if items.is_empty() && held.is_empty() { why_none(&session, list, key) } else { None };
     // Nobody can look at the upstreams of a gateway that ends with this.
     if why_none.is_none() || list.name.is_none() && session.is_of_own() {
         missing(&session, list, key).iter().for_each(|one| note(&list.shared.typed(one)));
@@ -54,6 +61,22 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         many => writeln!(out, "{many} {key}")?,
     }
     Ok(())
+}
+
+/// How many tools of each upstream would be in the list, if somebody had approved them.
+fn held(session: &Session, list: &List) -> BTreeMap<String, usize> {
+    let (all, mut held) = (approve::held(session), BTreeMap::new());
+    let is_upstream = |part: &String| all.iter().any(|(upstream, _)| upstream == part);
+    for (upstream, name) in &all {
+        let is_meant = list.name.as_ref().is_none_or(|part| match is_upstream(part) {
+            true => upstream == part,
+            false => name.contains(part),
+        });
+        if is_meant {
+            *held.entry(upstream.clone()).or_default() += 1;
+        }
+    }
+    held
 }
 
 /// What the upstream of this name has in a list, as far as that is known. Nothing of one that is not there: what others have with its name

@@ -133,6 +133,11 @@ impl Reading {
         self.doubts.borrow_mut().push(doubt);
     }
 
+    /// Others have to do with this file.
+    pub(crate) fn doubt_file(&self, path: &str, file::Doubt { why, fix }: file::Doubt) {
+        self.doubt(Fault::warning("open-file", format!("the file {path}: {why}")).hint(fix));
+    }
+
     /// What is doubtful about the files that references name, each once.
     pub(crate) fn doubts(&self) -> Vec<Fault> {
         let mut doubts = self.doubts.borrow().clone();
@@ -338,10 +343,7 @@ impl Lookup for Reading {
             return Err("the path must be absolute".to_owned());
         }
         let read = file::secret(Path::new(path))?;
-        if let Some(file::Doubt { why, fix }) = read.doubt {
-            let doubt = Fault::warning("open-file", format!("the file {path}: {why}"));
-            self.doubt(doubt.hint(fix));
-        }
+        read.doubt.into_iter().for_each(|doubt| self.doubt_file(path, doubt));
         let text = read.text.trim_end_matches(['\n', '\r']).to_owned();
         self.secret(&text);
         Ok(text)

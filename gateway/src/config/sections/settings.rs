@@ -283,6 +283,8 @@ fn pins(section: &mut Section<'_>) -> Pins {
         section.wrong("approved", "expected a path: there is no state folder (neither XDG_STATE_HOME nor HOME is set)");
         return pins;
     };
+    // Who can write it approves tools.
+    file::writers(place).into_iter().for_each(|doubt| section.reading.doubt_file(&file::shown(place), doubt));
     match private::off_the_workers(|| file::read(place)) {
         Ok(text) => match Approved::parse(&text) {
             Ok(approved) => pins.approved = approved,

@@ -70,29 +70,40 @@ pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
 /// Who else may change the file, or put another in its place, or read it where that is not the mount's own doing.
 fn doubt(path: &Path) -> Option<Doubt> {
     let real = path.canonicalize().ok()?;
-    let seen = real.metadata().ok()?;
-    let doubt = |why: String, mode: &str, path: &Path| {
-        let fix = format!("run `chmod {mode} {}`", quoted(&shown(path)));
-        Some(Doubt { why, fix })
-    };
-    if seen.mode() & 0o022 != 0 {
-        return doubt("other users can write it".to_owned(), "go-w", &real);
+    changed_by_others(path, &real).or_else(|| {
+        let is_open = real.metadata().ok()?.mode() & 0o004 != 0 && !is_read_only(&real);
+        is_open
+            .then(|| doubtful("every user can read it".to_owned(), "o-r", &real))
+            .map(|doubt| Doubt { fix: format!("{}, or mount it read-only", doubt.fix), ..doubt })
+    })
+}
+
+/// Who else may change a file, or put another in its place, that everybody may read.
+pub(crate) fn writers(path: &Path) -> Option<Doubt> {
+    let real = path.canonicalize().ok()?;
+    changed_by_others(path, &real).filter(|_| !is_read_only(&real))
+}
+
+/// That others may change a file that is really there, or put another in its place.
+fn changed_by_others(path: &Path, real: &Path) -> Option<Doubt> {
+    if real.metadata().ok()?.mode() & 0o022 != 0 {
+        return Some(doubtful("other users can write it".to_owned(), "go-w", real));
     }
     // The folder of the link and that of the file: who can write either decides what is read.
-    for folder in [path.parent(), real.parent()].into_iter().flatten() {
+    let open = [path.parent(), real.parent()].into_iter().flatten().find(|folder| {
         let mode = folder.metadata().map(|seen| seen.mode()).unwrap_or_default();
         // In a folder such as /tmp nobody but its owner can take a file away.
-        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-            return doubt(format!("other users can write its folder {}", folder.display()), "go-w", folder);
-        }
-    }
-    let is_read_only =
-        rustix::fs::statvfs(&real).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
-    match seen.mode() & 0o004 != 0 && !is_read_only {
-        true => doubt("every user can read it".to_owned(), "o-r", &real)
-            .map(|doubt| Doubt { fix: format!("{}, or mount it read-only", doubt.fix), ..doubt }),
-        false => None,
-    }
+        mode & 0o022 != 0 && mode & 0o1000 == 0
+    });
+    open.map(|folder| doubtful(format!("other users can write its folder {}", folder.display()), "go-w", folder))
+}
+
+fn doubtful(why: String, mode: &str, path: &Path) -> Doubt {
+    Doubt { why, fix: format!("run `chmod {mode} {}`", quoted(&shown(path))) }
+}
+
+fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// A path for a person: bytes that are no UTF-8 are written out, as is what a terminal would obey.

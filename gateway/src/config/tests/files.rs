@@ -105,6 +105,31 @@ fn who_else_may_write_or_read_the_file_is_told() {
 }
 
 #[test]
+fn who_else_could_approve_tools_is_told() {
+    let folder = Scratch::new();
+    set_mode(&folder.0, 0o755);
+    let approved = folder.write("approved.jsonl", "");
+    let doubts = |pin: &str| {
+        let text = format!("[catalog]\npin = \"{pin}\"\napproved = \"{}\"\n", approved.display());
+        let files = vec![folder.write("a.toml", &text)];
+        let loaded = load(Inputs { files, environment: Environment::of(&[]), ..Inputs::default() }).unwrap();
+        loaded.doubts.iter().map(|doubt| doubt.text.clone()).collect::<Vec<_>>()
+    };
+    for (mode, said) in
+        [(0o644, None), (0o602, Some("approved.jsonl: other users can write it")), (0o664, Some("write"))]
+    {
+        set_mode(&approved, mode);
+        let all = doubts("hold");
+        assert_eq!(all.len(), usize::from(said.is_some()), "{mode:o}: {all:?}");
+        assert!(all.iter().zip(said).all(|(doubt, said)| doubt.contains(said)), "{mode:o}: {all:?}");
+    }
+    assert_eq!(doubts("off"), [""; 0], "nothing is asked of it");
+    set_mode(&approved, 0o644);
+    set_mode(&folder.0, 0o777);
+    assert!(doubts("warn")[0].contains("other users can write its folder"));
+}
+
+#[test]
 fn what_references_are_filled_in_with_is_secret() {
     let folder = Scratch::new();
     let token = folder.write("token", "canary-of-a-file");
