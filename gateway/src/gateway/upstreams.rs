@@ -8,7 +8,7 @@ use crate::protocol::revision::Era;
 use crate::router::{Listeners, Owner, Router};
 use crate::runtime::Tasks;
 use crate::secrets::private;
-use crate::upstream::config::{Config, Sharing};
+use crate::upstream::config::Config;
 use crate::upstream::inventory::InventoryCache;
 use crate::upstream::{KeptSessions, StartLimit, Upstream};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -257,7 +257,7 @@ impl Upstreams {
     fn shaped(&self, config: &Config) -> Config {
         match self.terms.is_of_one_client {
             false => config.clone(),
-            true => Config { sharing: Sharing::Shared, principals: 1, ..config.clone() },
+            true => config.clone().of_one_client(),
         }
     }
 

@@ -145,6 +145,19 @@ impl Config {
         }
     }
 
+    /// Whether each principal logs in for itself: then each has an instance of its own, and nobody has one in common.
+    pub fn has_personal_logins(&self) -> bool {
+        matches!(&self.credentials, Some(Credentials::Login(login)) if login.is_personal)
+    }
+
+    /// The same for a gateway of one client.
+    pub fn of_one_client(mut self) -> Self {
+        if let Some(Credentials::Login(login)) = &mut self.credentials {
+            login.is_personal = false;
+        }
+        Self { sharing: Sharing::Shared, principals: 1, ..self }
+    }
+
     /// The login that a person can make.
     pub fn may_log_in(&self) -> Option<&Login> {
         match &self.credentials {

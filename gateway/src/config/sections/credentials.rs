@@ -48,7 +48,12 @@ const KINDS: [(&str, Kind, &[&str], &[&str]); 6] = [
     ("exec", Kind::Exec, &["command"], &["args", "env", "timeout"]),
     ("client_credentials", Kind::Client, &["token_url", "client_id"], OF_END_POINT),
     ("token_exchange", Kind::Exchange, &["token_url", "client_id"], OF_END_POINT),
-    ("oauth", Kind::Login, &[], &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer"]),
+    (
+        "oauth",
+        Kind::Login,
+        &[],
+        &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer", "logins"],
+    ),
 ];
 
 /// Reads `auth`. What is written there becomes a header of the upstream; what is to be fetched is returned.
@@ -70,8 +75,9 @@ pub(super) fn credentials(
     let url = remote.filter(|remote| remote.socket.is_none()).map(|remote| remote.url.clone());
     let known = client::known(&mut auth);
     let (client, issuer) = (client::of_its_own(&mut auth, &known, url.as_ref()), client::issuer(&mut auth));
-    let login =
-        remote.filter(|_| kind == Some(Kind::Login)).and_then(|at| client::login(&auth, (name, at), known, issuer));
+    let is_personal = auth.word("logins", &[("shared", false), ("per-principal", true)]).unwrap_or(false);
+    let to_log_in = remote.filter(|_| kind == Some(Kind::Login));
+    let login = to_log_in.and_then(|at| client::login(&auth, (name, at), known, (issuer, is_personal)));
     let header = match kind {
         Some(Kind::Bearer) => token.and_then(|token| bearer(&auth, &token)),
         Some(Kind::Basic) => basic,

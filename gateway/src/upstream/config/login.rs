@@ -28,6 +28,10 @@ pub struct Login {
     pub client: Option<Registered>,
     /// What the token is to allow; empty: what the upstream says.
     pub scopes: Vec<String>,
+    /// Whether each principal logs in for itself.
+    pub is_personal: bool,
+    /// The name of the principal whose login it is, where that is one of several.
+    pub principal: Option<Arc<str>>,
     /// The folder of our state, in which logins are kept.
     pub state: Option<PathBuf>,
     /// The secrets that seal them, where they are configured.
@@ -46,6 +50,21 @@ pub struct Registered {
 }
 
 impl Login {
+    /// That of one principal, where each has its own; else that of all. Who calls without a credential has what is nobody's in particular.
+    pub fn of(&self, principal: &str) -> Self {
+        let is_own = self.is_personal && !principal.is_empty();
+        Self { principal: is_own.then(|| principal.into()), ..self.clone() }
+    }
+
+    /// What a person runs to log in.
+    pub fn command(&self) -> String {
+        let run = format!("trunkline login {}", self.upstream);
+        match &self.principal {
+            Some(principal) => format!("{run} --as {}", as_word(principal)),
+            None => run,
+        }
+    }
+
     /// One that is kept for an upstream that may stand in no configuration any more: all that is known of it is its name and its URL.
     pub(crate) fn stored(upstream: &str, resource: &str, (state, keys): (&Path, &[Vec<u8>])) -> Option<Self> {
         let at = Remote::new(resource.parse().ok()?, HeaderMap::new());
@@ -65,9 +84,20 @@ impl Login {
             issuer: None,
             client: None,
             scopes: Vec::new(),
+            is_personal: false,
+            principal: None,
             state: Some(state.to_owned()),
             keys: keys.to_vec(),
         })
+    }
+}
+
+/// A text as one word of a shell.
+fn as_word(text: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-.:/@%+,".contains(char);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 
@@ -75,5 +105,21 @@ impl Login {
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("at", &self.at).field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_run_names_whose_login_it_is_as_one_word() {
+        let shared = Login::stored("up", "https://h.example/mcp", (Path::new("/x"), &[])).unwrap();
+        let personal = Login { is_personal: true, ..shared.clone() };
+        assert_eq!(shared.of("token:ada").command(), "trunkline login up");
+        assert_eq!(personal.of("").command(), "trunkline login up");
+        assert_eq!(personal.of("token:ada").command(), "trunkline login up --as token:ada");
+        let odd = personal.of("oauth:o'hara $(id) https://as.example").command();
+        assert_eq!(odd, r"trunkline login up --as 'oauth:o'\''hara $(id) https://as.example'");
     }
 }

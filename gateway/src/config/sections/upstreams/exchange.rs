@@ -1,4 +1,4 @@
-//! `auth` of type `token_exchange`: where it can be used.
+//! Where each client has a token of its own: `auth` of type `token_exchange`, and of type `oauth` with logins of each principal.
 
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Part, Reading, Section};
@@ -10,16 +10,20 @@ pub(super) fn is_apart(
     credentials: Option<&Credentials>,
     (transport, sharing): (Option<&Transport>, Option<Sharing>),
 ) -> bool {
-    let is_apart = credentials.is_some_and(Credentials::is_exchange);
+    let what = match credentials {
+        Some(Credentials::Exchange(_)) => "`auth` of type `token_exchange`",
+        Some(Credentials::Login(login)) if login.is_personal => "`logins = \"per-principal\"`",
+        _ => return false,
+    };
     let fault = |place: Option<Place>, text: &str| section.reading.fault(Fault::error("bad-value", text).at(place));
-    if is_apart && transport.is_some_and(|transport| !matches!(transport, Transport::Http(_))) {
-        fault(section.place("auth"), "`auth` of type `token_exchange` needs an upstream with transport `http`");
+    if transport.is_some_and(|transport| !matches!(transport, Transport::Http(_))) {
+        fault(section.place("auth"), &format!("{what} needs an upstream with transport `http`"));
     }
-    if is_apart && sharing.is_some_and(|sharing| sharing != Sharing::PerPrincipal) {
+    if sharing.is_some_and(|sharing| sharing != Sharing::PerPrincipal) {
         let place = section.place("sharing").or_else(|| section.place("auth"));
-        fault(place, "`auth` of type `token_exchange` needs `sharing = \"per-principal\"`, which it means by itself");
+        fault(place, &format!("{what} needs `sharing = \"per-principal\"`, which it means by itself"));
     }
-    is_apart
+    true
 }
 
 /// Reports upstreams for which there is nothing to exchange, since clients bear no access tokens.

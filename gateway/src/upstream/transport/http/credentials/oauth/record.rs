@@ -54,6 +54,9 @@ pub(super) struct Record {
     pub(super) resource: String,
     /// The same as the authorization server is told.
     pub(super) audience: String,
+    /// The principal whose login it is, where it is not that of all.
+    #[serde(default)]
+    pub(super) principal: Option<String>,
     /// Who gave the tokens: only that one is shown the refresh token.
     pub(super) issuer: String,
     pub(super) token_endpoint: String,
@@ -174,6 +177,7 @@ pub(super) mod tests {
             upstream: "up".to_owned(),
             resource: resource.to_owned(),
             audience: resource.to_owned(),
+            principal: None,
             issuer: "https://as.example".to_owned(),
             token_endpoint: "https://as.example/token".to_owned(),
             revocation_endpoint: None,

@@ -43,13 +43,14 @@ pub(super) struct Lock {
 }
 
 impl Store {
-    /// For the login of an upstream. The gateway has one for all principals.
+    /// For the login of an upstream: that of all principals, or of one.
     pub(super) fn of(login: &Login) -> Result<Self, Cause> {
         let state = login.state.clone().ok_or_else(|| {
             let said = "a login can be kept nowhere: neither XDG_STATE_HOME nor HOME is set";
             Cause::new(CauseCode::TokenUnavailable, said)
         })?;
-        let digest = Sha256::digest(format!("{}\0{}\0", login.upstream, login.resource));
+        let whose = login.principal.iter().map(|principal| format!("{principal}\0")).collect::<String>();
+        let digest = Sha256::digest(format!("{}\0{}\0{whose}", login.upstream, login.resource));
         let name: String = digest[..NAME_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { path: state.join(FOLDER).join(name), state, keys: login.keys.clone() })
     }

@@ -94,7 +94,7 @@ impl StoredLogin {
         is_of_client: bool,
         tasks: &Tasks,
     ) -> Option<Refusal> {
-        let run = format!("run `trunkline login {}`", self.login.upstream);
+        let run = format!("run `{}`", self.login.command());
         match (status, self.needs.now() == Need::Shown) {
             (StatusCode::UNAUTHORIZED, true) => Some(Refusal::Advised(run)),
             (StatusCode::UNAUTHORIZED, false) => {
@@ -123,7 +123,7 @@ impl StoredLogin {
 
     /// What to do where a request is forbidden, and nothing says what would let it be.
     fn forbidden(&self) -> String {
-        format!("check what the person who logged in may do there, or run `trunkline login {}`", self.login.upstream)
+        format!("check what the person who logged in may do there, or run `{}`", self.login.command())
     }
 
     /// The upstream asks for a login. One that was made meanwhile is used from now on.
@@ -345,6 +345,9 @@ impl StoredLogin {
         if (&*record.upstream, &*record.resource) != (&*self.login.upstream, &*self.login.resource) {
             return Err(self.to_log_in(": the login that is kept is that of another upstream"));
         }
+        if record.principal.as_deref() != self.login.principal.as_deref() {
+            return Err(self.to_log_in(": the login that is kept is that of another principal"));
+        }
         if self.login.issuer.as_ref().is_some_and(|issuer| !is_same(issuer, &record.issuer)) {
             return Err(self.to_log_in(": the last login was at another authorization server than `issuer`"));
         }
@@ -378,7 +381,7 @@ impl StoredLogin {
     /// A person is to log in, and why.
     fn to_log_in(&self, why: &str) -> Cause {
         Cause::new(CauseCode::LoginRequired, format!("needs login{why}"))
-            .advise(&format!("run `trunkline login {}`", self.login.upstream))
+            .advise(&format!("run `{}`", self.login.command()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

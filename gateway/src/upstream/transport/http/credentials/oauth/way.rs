@@ -161,6 +161,8 @@ pub(super) mod tests {
             issuer: None,
             client: None,
             scopes: Vec::new(),
+            is_personal: false,
+            principal: None,
             state: None,
             keys: Vec::new(),
         }

@@ -79,6 +79,7 @@ pub(super) fn record(
         upstream: login.upstream.to_string(),
         resource: login.resource.clone(),
         audience: resource.audience,
+        principal: login.principal.as_deref().map(str::to_owned),
         issuer: server.issuer,
         token_endpoint: server.token_endpoint,
         revocation_endpoint: server.revocation_endpoint,

@@ -65,6 +65,8 @@ impl IdentityProvider {
             issuer: Some(name.to_owned()),
             client: None,
             scopes: Vec::new(),
+            is_personal: false,
+            principal: None,
             state: None,
             keys: Vec::new(),
         };
