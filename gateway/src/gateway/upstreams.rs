@@ -8,7 +8,7 @@ use crate::protocol::revision::Era;
 use crate::router::{Listeners, Owner, Router};
 use crate::runtime::Tasks;
 use crate::secrets::private;
-use crate::upstream::config::Config;
+use crate::upstream::config::{Config, Credentials, Sharing};
 use crate::upstream::inventory::InventoryCache;
 use crate::upstream::{KeptSessions, StartLimit, Upstream};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -91,7 +91,7 @@ impl Upstreams {
     /// Makes them; none is started.
     pub(super) fn new(terms: Terms, configs: &[Config]) -> Arc<Self> {
         let this = Self { terms, router: OnceLock::new(), table: Mutex::default() };
-        let all = configs.iter().map(|config| this.make(this.shaped(config), None)).collect();
+        let all = configs.iter().map(|config| this.make(this.shaped(config.clone()), None)).collect();
         this.lock().all = all;
         Arc::new(this)
     }
@@ -162,7 +162,7 @@ impl Upstreams {
             let mut table = self.lock();
             table.going.retain(|old| !old.over.is_cancelled());
             let mut before = std::mem::take(&mut table.all);
-            for config in configs.iter().map(|config| self.shaped(config)) {
+            for config in configs.iter().map(|config| self.shaped(config.clone())) {
                 let known = before.iter().position(|running| *running.upstream.name() == config.name);
                 match known.map(|at| before.remove(at)) {
                     Some(running) if is_served_by(&config, running.upstream.config()) => {
@@ -246,19 +246,19 @@ impl Upstreams {
     /// Starts only when nothing is left of the other one.
     fn follow(&self, table: &Table, old: &Arc<Running>, new: &Arc<Running>) {
         if !new.upstream.is_stopped() {
-            let cause =
-                Cause::new(CauseCode::Starting, "waits for the calls and the end of the process that it replaces");
-            new.upstream.status().update(|health| health.cause = Some(cause));
+            let said = "waits for the calls and the end of the process that it replaces";
+            new.upstream.status().update(|health| health.cause = Some(Cause::new(CauseCode::Starting, said)));
         }
         self.launch(table, new, Some(old.over.clone()));
     }
 
     /// The configuration, as it is for the clients that there are.
-    fn shaped(&self, config: &Config) -> Config {
-        match self.terms.is_of_one_client {
-            false => config.clone(),
-            true => config.clone().of_one_client(),
+    fn shaped(&self, mut config: Config) -> Config {
+        if self.terms.is_of_one_client {
+            (config.sharing, config.principals) = (Sharing::Shared, 1);
+            config.credentials = config.credentials.map(Credentials::of_one_client);
         }
+        config
     }
 
     fn make(&self, config: Config, era: Option<Era>) -> Arc<Running> {

@@ -42,7 +42,7 @@ use catalog::Current;
 use catalog::Keeper;
 use catalog::Kind;
 use catalog::Member;
-use catalog::views::{DeclaredView, DeclaredViews, EraViews, SessionView, SessionViews};
+use catalog::views::{DeclaredView, DeclaredViews, EraViews, PersonalView, PersonalViews, SessionView, SessionViews};
 use config::Naming;
 use listen::Sees;
 use std::sync::Arc;
@@ -77,6 +77,8 @@ pub struct Router {
     eras: EraViews,
     /// What those see in its place who declare the same.
     declared: DeclaredViews,
+    /// What principals see in its place that have logins of their own.
+    personal: PersonalViews,
     /// What sessions see in its place that have instances to themselves.
     views: SessionViews,
     routes: Routes,
@@ -99,27 +101,33 @@ impl Router {
         let keeper = Keeper::start(&current, &listeners, tasks);
         let eras = EraViews::start(&current, &listeners, tasks);
         let bases = [Era::Legacy, Era::Modern].map(|era| eras.of(era).clone());
+        let personal = PersonalViews::new(bases.clone(), &listeners, tasks);
         let declared = DeclaredViews::new(bases, &listeners, tasks);
         // Sessions are of handshake clients.
         let views = SessionViews::new(eras.of(Era::Legacy), &listeners, tasks);
-        Self { current, keeper, eras, declared, views, routes: Routes::new(), listeners, first_list_wait, unknown }
+        let routes = Routes::new();
+        Self { current, keeper, eras, declared, personal, views, routes, listeners, first_list_wait, unknown }
     }
 
     /// From now on it is a router over these upstreams, in this order. Those that were among them before are not touched; to one that
     /// no longer is nothing leads but the calls that it has, each of which may hold it.
     pub fn set(&self, upstreams: Vec<Arc<dyn Owner>>) {
         self.keeper.set(upstreams, None);
+        self.look();
+    }
+
+    /// The upstreams are others, or offer something else.
+    fn look(&self) {
         self.eras.refresh(&self.current);
         self.declared.look();
+        self.personal.look();
         self.views.look();
     }
 
     /// From now on this is asked of tools before clients are offered them.
     pub fn set_pins(&self, pins: &config::Pins) {
         if self.keeper.set_pins(pins) {
-            self.eras.refresh(&self.current);
-            self.declared.look();
-            self.views.look();
+            self.look();
         }
     }
 
@@ -131,7 +139,8 @@ impl Router {
     /// The tools that somebody is to approve, at most so many.
     pub fn to_approve(&self, most: usize) -> approval::to_approve::ToApprove {
         let of_eras = [Era::Legacy, Era::Modern].map(|era| self.eras.of(era).keep());
-        let all: Vec<_> = [self.current.keep()].into_iter().chain(of_eras).chain(self.declared.catalogs()).collect();
+        let of_some = self.declared.catalogs().into_iter().chain(self.personal.catalogs());
+        let all: Vec<_> = [self.current.keep()].into_iter().chain(of_eras).chain(of_some).collect();
         approval::to_approve::of(&all, most)
     }
 
@@ -140,19 +149,27 @@ impl Router {
         Offered(self.current.keep())
     }
 
-    /// What a list waits for whose caller sees what those do who declare the same.
-    fn unread(&self, view: &Arc<DeclaredView>, own: Option<&Arc<SessionView>>, call: &Call) -> Option<Unread> {
-        let awaited = view.awaited(&call.caller.grants, self.first_list_wait)?;
-        let (declared, of_era) = (view.clone(), self.eras.of(call.revision().era()).clone());
-        let own = own.map(|own| (self.views.renewal(&call.caller, own), own.current().clone()));
-        let then = Box::new(move || match own {
-            Some((renew, current)) => {
-                renew();
-                current
+    /// What a list waits for that is not what everyone sees.
+    fn unread(&self, views: &Views, call: &Call) -> Option<Unread> {
+        let Views { declared, personal, own } = views;
+        let (caller, wait) = (&call.caller, self.first_list_wait);
+        let settles = personal.as_ref().and_then(|view| self.personal.settled(view, caller, wait));
+        let awaited = declared.as_ref().and_then(|view| Some((view.clone(), view.awaited(&caller.grants, wait)?)));
+        if settles.is_none() && awaited.is_none() {
+            return None;
+        }
+        let renew = own.as_ref().map(|own| self.views.renewal(caller, own));
+        let (views, of_era) = (views.clone(), self.eras.of(call.revision().era()).clone());
+        Some(Box::pin(async move {
+            if let Some((view, awaited)) = awaited {
+                view.until_settled(awaited).await;
             }
-            None => declared.differing().cloned().unwrap_or(of_era),
-        });
-        Some(Unread { view: view.clone(), awaited, then })
+            if let Some(settles) = settles {
+                settles.await;
+            }
+            renew.into_iter().for_each(|renew| renew());
+            views.shown().cloned().unwrap_or(of_era)
+        }))
     }
 
     /// Those with these rights could see what `before` admits: they are told of the lists that differ.
@@ -162,7 +179,7 @@ impl Router {
         let differ = |era, sees: &Sees, session: Option<&str>| {
             let own = match sees {
                 Sees::Era => None,
-                Sees::Declared(held) => self.declared.kept(held),
+                Sees::Declared(held) => self.declared.kept(held).or_else(|| self.personal.kept(held)),
                 Sees::Session => session.and_then(|id| self.views.kept(id)),
             };
             own.unwrap_or_else(|| self.eras.of(era).clone()).keep().differences(before, now.as_ref())
@@ -201,10 +218,13 @@ impl Handle for Router {
             true => self.declared.look_up(era, &call.caller, !listens),
             false => self.declared.find(era, &call.caller),
         };
-        let own = self.views.of(&call.caller, declared.as_ref(), listens);
-        let of_declared = declared.as_ref().and_then(|view| view.differing());
-        let shown = own.as_ref().map(|view| view.current()).or(of_declared).unwrap_or_else(|| self.eras.of(era));
-        let of_listener = declared.as_ref().filter(|_| listens && own.is_none()).map(|view| view.current());
+        let personal = self.personal.of(era, &call.caller, declared.as_ref());
+        let of_many = declared.as_ref().map(|view| view.beneath());
+        let beneath = personal.as_ref().map(|view| view.beneath()).or(of_many);
+        let own = self.views.of(&call.caller, beneath, listens);
+        let views = Views { declared, personal, own };
+        let shown = views.shown().unwrap_or_else(|| self.eras.of(era));
+        let of_listener = views.of_listener().filter(|_| listens);
         let current = of_listener.unwrap_or(shown);
         let call = match calls::admit(call, self.unknown) {
             Ok(call) => call,
@@ -224,11 +244,7 @@ impl Handle for Router {
             }
             Method::Other(_) => Routes::unknown(current, call),
             // All of them.
-            Method::Listen => {
-                let declared = declared.as_ref().map_or(Sees::Era, |view| Sees::Declared(view.hold()));
-                let sees = if own.is_some() { Sees::Session } else { declared };
-                listen::listen((current, shown), &self.listeners, tasks::untied(call), sees)
-            }
+            Method::Listen => listen::listen((current, shown), &self.listeners, tasks::untied(call), views.sees()),
             Method::Discover => {
                 let catalog = current.load();
                 let grants = &call.caller.grants;
@@ -237,18 +253,55 @@ impl Handle for Router {
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
                 let result = |grants: &Grants| calls::result(&catalog, era, grants);
                 // There may be thousands of views, and each is asked for it seldom.
-                let is_own = own.is_some() || !grants.is_all();
+                let is_own = views.is_own() || !grants.is_all();
                 let result = if is_own { result(grants) } else { kept.get_or_init(|| result(&Grants::all())).clone() };
                 Reply::complete(Revision::NEWEST_MODERN, result)
             }
             _ => match listed {
                 Some(kind) => {
-                    let unread = declared.as_ref().and_then(|view| self.unread(view, own.as_ref(), &call));
+                    let unread = self.unread(&views, &call);
                     calls::list(current, kind, &call, (self.first_list_wait, unread))
                 }
                 None => here(&call),
             },
         }
+    }
+}
+
+/// What a caller sees in place of what all of its era do, each made of the one before.
+#[derive(Clone)]
+struct Views {
+    declared: Option<Arc<DeclaredView>>,
+    personal: Option<Arc<PersonalView>>,
+    own: Option<Arc<SessionView>>,
+}
+
+impl Views {
+    /// The catalog that it sees; `None` where that is the one of its era.
+    fn shown(&self) -> Option<&Arc<Current>> {
+        let personal = || self.personal.as_ref().map(|view| view.current());
+        let declared = || self.declared.as_ref().and_then(|view| view.differing());
+        self.own.as_ref().map(|view| view.current()).or_else(personal).or_else(declared)
+    }
+
+    /// The catalog whose changes it hears of with others.
+    fn of_listener(&self) -> Option<&Arc<Current>> {
+        self.declared.as_ref().filter(|_| !self.is_own()).map(|view| view.current())
+    }
+
+    /// By what it is found where that changes.
+    fn sees(&self) -> Sees {
+        match self {
+            Self { own: Some(_), .. } => Sees::Session,
+            Self { personal: Some(view), .. } => Sees::Declared(view.hold()),
+            Self { declared: Some(view), .. } => Sees::Declared(view.hold()),
+            _ => Sees::Era,
+        }
+    }
+
+    /// Whether few others see the same.
+    fn is_own(&self) -> bool {
+        self.own.is_some() || self.personal.is_some()
     }
 }
 

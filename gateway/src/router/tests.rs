@@ -60,6 +60,8 @@ struct Scripted {
     answer: Box<Answer>,
     /// What its instances offer, by session; `None` where there are none.
     own: Option<Mutex<HashMap<Arc<str>, Offers>>>,
+    /// What it offers to each principal, by its name; `None` where all have one login.
+    personal: Option<Mutex<HashMap<String, Offers>>>,
     /// What it offers to those who declare other capabilities, by what they declare; `None` where all see the same.
     variants: Option<Mutex<HashMap<Declared, watch::Sender<Variant>>>>,
     /// What was last remarked on it.
@@ -84,6 +86,13 @@ impl Scripted {
         Arc::new(Self { own: Some(Mutex::default()), ..Self::plain(name, prefix, |_| None) })
     }
 
+    /// One that each principal has a login of its own for.
+    fn per_principal(name: &str, prefix: &str) -> Arc<Self> {
+        let plain = Self::plain(name, prefix, |_| None);
+        plain.offer(Inventory::empty(Revision::V2025_11_25));
+        Arc::new(Self { personal: Some(Mutex::default()), ..plain })
+    }
+
     fn plain(name: &str, prefix: &str, answer: impl Fn(&Call) -> Option<Reply> + Send + Sync + 'static) -> Self {
         Self {
             name: name.into(),
@@ -97,6 +106,7 @@ impl Scripted {
             heard: Mutex::default(),
             answer: Box::new(answer),
             own: None,
+            personal: None,
             variants: None,
             remark: Mutex::default(),
         }
@@ -120,6 +130,12 @@ impl Scripted {
             watch::Sender::new(self.offers.borrow().clone())
         });
         offers.send_replace(Some(Arc::new(inventory)));
+    }
+
+    /// This is offered to a principal.
+    fn offer_alone_to(&self, principal: &str, inventory: Inventory) {
+        let mut personal = self.personal.as_ref().unwrap().lock().unwrap();
+        personal.entry(principal.to_owned()).or_default().send_replace(Some(Arc::new(inventory)));
     }
 
     fn heard(&self) -> Vec<String> {
@@ -180,6 +196,13 @@ impl Owner for Scripted {
     }
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Some(self.own.as_ref()?.lock().unwrap().get(session.id())?.subscribe())
+    }
+    fn is_personal(&self) -> bool {
+        self.personal.is_some()
+    }
+    fn offered_to(&self, principal: &Principal, _: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        let mut personal = self.personal.as_ref()?.lock().unwrap();
+        Some(personal.entry(principal.name().to_owned()).or_default().subscribe())
     }
     fn may_vary(&self) -> bool {
         self.variants.is_some()

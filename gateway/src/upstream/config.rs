@@ -136,10 +136,7 @@ impl Config {
 
     /// A login that a person makes is kept in this folder of our state, sealed with these secrets where there are any.
     pub fn keeps_login_in(&mut self, state: Option<&Path>, keys: &[Vec<u8>]) {
-        let said = match &mut self.credentials {
-            Some(Credentials::Login(login)) => Some(login),
-            _ => None,
-        };
+        let said = if let Some(Credentials::Login(login)) = &mut self.credentials { Some(login) } else { None };
         for login in said.into_iter().chain(&mut self.login) {
             (login.state, login.keys) = (state.map(Path::to_owned), keys.to_vec());
         }
@@ -147,15 +144,7 @@ impl Config {
 
     /// Whether each principal logs in for itself: then each has an instance of its own, and nobody has one in common.
     pub fn has_personal_logins(&self) -> bool {
-        matches!(&self.credentials, Some(Credentials::Login(login)) if login.is_personal)
-    }
-
-    /// The same for a gateway of one client.
-    pub fn of_one_client(mut self) -> Self {
-        if let Some(Credentials::Login(login)) = &mut self.credentials {
-            login.is_personal = false;
-        }
-        Self { sharing: Sharing::Shared, principals: 1, ..self }
+        self.credentials.as_ref().is_some_and(Credentials::is_personal)
     }
 
     /// The login that a person can make.

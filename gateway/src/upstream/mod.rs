@@ -35,7 +35,7 @@ pub use transport::stdio::start_limit::StartLimit;
 
 use notice::Notice;
 
-use crate::call::caller::ClientSession;
+use crate::call::caller::{ClientSession, Principal};
 use crate::call::reply::Reply;
 use crate::call::{Call, Handle};
 use crate::health::row::State;
@@ -45,14 +45,13 @@ use crate::protocol::frame::Method;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::runtime::Tasks;
-use calls::admit::tell;
 use calls::sessions::own;
 use calls::tasks::{take, withdraw};
 use config::Config;
 use instance::Instance;
 use instance::admission::own::OwnKey;
 use instance::persist;
-use instances::{Eras, Instances, Variants, Way, follow_own, looked_at};
+use instances::{Eras, Instances, Seat, Variants, Way, follow_own, log_in, looked_at, told};
 use inventory::{Inventory, InventoryCache, Variant};
 use owner::{DeclaredLater, Ownership};
 use std::sync::Arc;
@@ -197,9 +196,10 @@ impl Upstream {
         self.primary.own.iter().for_each(|own| own.tell_apart(principals > 1));
     }
 
-    /// A person has logged in to it by this very process: it is connected with that login at once.
-    pub fn login_was_made(&self) {
-        self.primary.tokens.iter().for_each(|tokens| tokens.login_was_made());
+    /// What of it is for a principal: where logins are shared, what is for all.
+    pub fn seat(&self, principal: &Principal) -> Seat {
+        let of_each = self.instances.as_ref().filter(|_| self.is_personal());
+        Seat(of_each.map_or_else(|| vec![self.primary.clone()], |instances| instances.of_principal(principal)))
     }
 
     /// Its place on the board.
@@ -209,14 +209,15 @@ impl Upstream {
 
     /// How many of its calls have not ended, those that wait for it too.
     pub fn open_calls(&self) -> usize {
+        let open = self.all().map(|instance| instance.admission.traffic.open());
+        open.sum::<usize>() + self.eras.as_ref().map_or(0, |eras| eras.waiting())
+    }
+
+    /// All its instances but those of single sessions with HTTP upstreams.
+    fn all(&self) -> impl Iterator<Item = Arc<Instance>> {
         let beside = self.instances.iter().flat_map(|instances| instances.all());
         let second = self.eras.iter().filter_map(|eras| eras.second());
-        beside
-            .chain(second)
-            .chain([self.primary.clone()])
-            .map(|instance| instance.admission.traffic.open())
-            .sum::<usize>()
-            + self.eras.as_ref().map_or(0, |eras| eras.waiting())
+        beside.chain(second).chain([self.primary.clone()])
     }
 
     /// Where it stands.
@@ -284,6 +285,16 @@ impl Upstream {
         Some(self.instances.as_ref()?.of_session(session)?.offering.inventory.subscribe())
     }
 
+    /// Whether each principal has a login of its own, and so lists of its own.
+    pub fn is_personal(&self) -> bool {
+        self.primary.stands_apart()
+    }
+
+    /// What it offers to a principal with a login of its own, as clients of an era see it; `None` where all have the same.
+    pub fn offered_to(&self, principal: &Principal, era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        self.instances.as_ref()?.offered_to(principal, era)
+    }
+
     /// Whether clients that declare different capabilities may see different lists.
     pub fn may_vary(&self) -> bool {
         self.variants.is_some()
@@ -315,11 +326,9 @@ impl Upstream {
     pub fn want_levels(&self, levels: &Arc<SessionLevels>) {
         // First: who is started meanwhile finds them.
         self.primary.wanted.follow_sessions(levels);
-        let instances = self.instances.iter().flat_map(|instances| instances.all());
-        let second = self.eras.iter().filter_map(|eras| eras.second());
         let own = self.primary.own.iter().flat_map(|own| own.all()).filter(|own| own.tenant.is_some());
         let own = own.map(|own| own.instance.clone());
-        for instance in instances.chain(second).chain([self.primary.clone()]).chain(own) {
+        for instance in self.all().chain(own) {
             instance.wanted.levels.want(levels.of(&instance.owner.audience(), self.name()));
         }
     }
@@ -342,19 +351,6 @@ impl Upstream {
             },
         }
     }
-
-    /// A notification is for who is there now: one that is not there yet will not miss it.
-    fn tell(&self, call: &Call) {
-        let own = self.instances.as_ref().and_then(|instances| instances.find(call));
-        let own = own.or_else(|| self.eras.as_ref()?.serving(call.revision().era()));
-        let serving = own.as_ref().unwrap_or(&self.primary);
-        let alone = own::existing(serving, &call.caller).map(|own| own.instance.clone());
-        let instance = alone.as_ref().unwrap_or(serving);
-        // What a client says of its roots concerns what is its own, and nobody else's.
-        if call.method != Method::RootsChanged || instance.owner.is_of(call.caller.tenant.as_ref()) {
-            tell(instance, call);
-        }
-    }
 }
 
 impl Handle for Upstream {
@@ -363,7 +359,7 @@ impl Handle for Upstream {
         let revision = call.revision();
         let reply = match &self.instances {
             _ if call.is_notification => {
-                self.tell(&call);
+                told(&self.primary, (&self.instances, &self.eras, &self.variants), &call);
                 Reply::complete(revision, Object::empty())
             }
             None => self.take(call),
@@ -371,6 +367,9 @@ impl Handle for Upstream {
             Some(_) if self.primary.admission.demand.is_off() => take(&self.primary, call),
             Some(instances) => match instances.lease(&call) {
                 Ok(None) => self.take(call),
+                Ok(Some(lease)) if self.is_personal() && Inventory::is_login(&call) => {
+                    log_in(&lease.instance, call).attach(Box::new(lease))
+                }
                 Ok(Some(lease)) => take(&lease.instance, call).attach(Box::new(lease)),
                 Err(refusal) => Reply::refuse(revision, refusal),
             },

@@ -89,7 +89,7 @@ impl Logins for PersonalLogins {
 async fn finish(upstream: Upstream, begun: BegunLogin, query: String, tasks: Tasks) -> Result<bool, String> {
     let made = begun.finish(&query, &tasks).await.map_err(|why| told(&upstream, &why))?;
     tracing::info!(upstream = &**upstream.name(), issuer = made.issuer, "a person has logged in by a page");
-    upstream.login_was_made();
+    upstream.seat(&crate::call::caller::Principal::anonymous()).login_was_made();
     let mut changes = upstream.changes();
     let is_settled = || matches!(upstream.state(), State::Ready | State::Idle | State::Stopped);
     let settled = async { while !is_settled() && changes.changed().await.is_ok() {} };

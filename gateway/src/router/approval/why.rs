@@ -28,6 +28,9 @@ pub(crate) enum Why {
 impl Why {
     /// Why a tool is not approved as it is; `None` where it is.
     pub(crate) fn of(pins: &Pins, upstream: &str, tool: &Item) -> Option<Self> {
+        if tool.is_of_gateway() {
+            return None;
+        }
         match pins.approved.of(upstream, &tool.key) {
             [] => Some(Self::New),
             all => (!all.iter().any(|one| one.digest == *tool.digest())).then_some(Self::Changed),

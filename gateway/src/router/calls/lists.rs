@@ -5,22 +5,15 @@ use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::protocol::value::Key;
 use crate::router::catalog::snapshot::Catalog;
-use crate::router::catalog::views::DeclaredView;
 use crate::router::catalog::{Current, Kind};
 use crate::router::names::MemberId;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a list waits for beside inventories that were never known.
-pub(crate) struct Unread {
-    /// What those see who declare the same.
-    pub(crate) view: Arc<DeclaredView>,
-    /// The upstreams whose lists are read for them, and until when those are waited for.
-    pub(crate) awaited: (Vec<MemberId>, Instant),
-    /// The catalog that the list is answered from once that was read.
-    pub(crate) then: Box<dyn FnOnce() -> Arc<Current> + Send>,
-}
+/// What a list waits for beside inventories that were never known; then the catalog that it is answered from.
+pub(crate) type Unread = Pin<Box<dyn Future<Output = Arc<Current>> + Send>>;
 
 /// Answers a list from the catalog; waits only for inventories that were never known, and for each of them only once.
 pub(crate) fn list(
@@ -50,8 +43,7 @@ pub(crate) fn list(
     let (mut current, call) = (current.clone(), call.clone());
     Reply::deferred(async move {
         if let Some(unread) = unread {
-            unread.view.until_settled(unread.awaited).await;
-            current = (unread.then)();
+            current = unread.await;
         }
         let Some(limit) = limit else {
             let catalog = current.keep();

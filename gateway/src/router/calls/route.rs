@@ -86,7 +86,11 @@ impl Routes {
             Way::Unseen(call, refusal) => (call, refusal),
         };
         let owners = owners_of(&current.load(), &call);
-        if !owners.iter().any(|id| current.load().is_awaited(*id)) {
+        let is_awaited = |id: &MemberId| {
+            let catalog = current.load();
+            catalog.is_awaited(*id) && catalog.members[*id].owner.cause_for(&call.caller.principal).is_none()
+        };
+        if !owners.iter().any(is_awaited) {
             return refuse(&call, refusal);
         }
         let Some(permit) = self.waiting.take(&call.caller.share()) else {
@@ -156,10 +160,14 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
     if let Some(only) = catalog.transparent().filter(passes) {
         return Way::Ready(hand_over(catalog, only, call));
     }
+    // A client that knows it from before is told to log in, as whoever has logged in before is.
+    if let Some(owner) = catalog.without_login(name, grants).filter(passes) {
+        return Way::Ready(hand_over(catalog, owner, call));
+    }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
     let unknown = || catalog.unseen_owners(name, grants).chain(catalog.empty_owners(kind, name, grants));
     if unknown().next().is_some() {
-        let refusal = unseen::refusal(catalog, unknown(), &call.method, name);
+        let refusal = unseen::refusal(catalog, unknown(), &call, name);
         return Way::Unseen(call, refusal);
     }
     let partly: Vec<_> = catalog.partly_seen_owners(name, grants).collect();
@@ -205,7 +213,7 @@ fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
     let is_stopped = |id: MemberId| catalog.members[id].owner.state() == State::Stopped;
     let unseen = || catalog.unseen().filter(|id| !is_stopped(*id) && catalog.may_read(*id, uri, grants));
     if unseen().next().is_some() {
-        let refusal = unseen::refusal(catalog, unseen(), &call.method, uri);
+        let refusal = unseen::refusal(catalog, unseen(), &call, uri);
         return Way::Unseen(call, refusal);
     }
     let why = format!("Resource not found: {}", suggest::shown(uri));

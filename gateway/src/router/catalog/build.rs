@@ -155,6 +155,7 @@ impl CatalogBuilder {
             changes,
             revision: inventory.revision,
             headers: item.headers.clone(),
+            is_of_gateway: item.is_of_gateway(),
         });
     }
 }

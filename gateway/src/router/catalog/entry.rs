@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// What clients read in place of parts of it: the public name, public URIs; in order.
     pub(crate) changes: Vec<(Range<usize>, String)>,
     pub(crate) revision: Revision,
+    /// Whether the gateway offers it itself, on behalf of the upstream.
+    pub(crate) is_of_gateway: bool,
     /// Arguments of a tool that travel as headers, too.
     pub(crate) headers: Option<Arc<ParamHeaders>>,
 }

@@ -114,6 +114,7 @@ impl ItemList {
             // Entries are of upstreams that the catalog has.
             let Some(upstream) = self.names.get(entry.member) else { return false };
             match self.kind {
+                Kind::Tools if entry.is_of_gateway => rights.sees(upstream),
                 Kind::Tools => rights.has_tool(upstream, &entry.public, || entry.changes_nothing()),
                 Kind::Prompts => rights.has_prompt(upstream, &entry.public),
                 Kind::Resources => rights.has_resource(upstream, &entry.public),

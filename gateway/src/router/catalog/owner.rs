@@ -1,6 +1,6 @@
 //! An upstream as the router sees it: who owns names, takes calls and tells what it offers.
 
-use crate::call::caller::ClientSession;
+use crate::call::caller::{ClientSession, Principal};
 use crate::call::{Call, Handle};
 use crate::health::Cause;
 use crate::health::row::State;
@@ -108,6 +108,21 @@ pub trait Owner: Handle {
         None
     }
 
+    /// Whether each principal has a login of its own there, and so lists of its own.
+    fn is_personal(&self) -> bool {
+        false
+    }
+
+    /// What it offers to a principal with a login of its own, as clients of an era see it; `None` where all have the same.
+    fn offered_to(&self, _principal: &Principal, _era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        None
+    }
+
+    /// Why it is not there for a principal with a login of its own, where that is known.
+    fn cause_for(&self, _principal: &Principal) -> Option<Cause> {
+        None
+    }
+
     /// How verbose it is to be for sessions, whenever that may have changed.
     fn want_levels(&self, levels: &Arc<SessionLevels>);
 }
@@ -203,6 +218,18 @@ impl Owner for Upstream {
 
     fn variant(&self, era: Era, set: &Declared) -> Option<watch::Receiver<Variant>> {
         Self::variant(self, era, set)
+    }
+
+    fn is_personal(&self) -> bool {
+        Self::is_personal(self)
+    }
+
+    fn offered_to(&self, principal: &Principal, era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Self::offered_to(self, principal, era)
+    }
+
+    fn cause_for(&self, principal: &Principal) -> Option<Cause> {
+        self.is_personal().then(|| self.seat(principal).cause()).flatten()
     }
 
     fn want_levels(&self, levels: &Arc<SessionLevels>) {

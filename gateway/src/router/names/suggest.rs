@@ -63,7 +63,17 @@ mod tests {
             let (public, own) = (name.clone(), name);
             let (revision, definition) = (Revision::V2025_11_25, bytes::Bytes::new());
             let (member, changes) = (member(), Vec::new());
-            Entry { public, own, own_raw: None, member, definition, changes, revision, headers: None }
+            Entry {
+                public,
+                own,
+                own_raw: None,
+                member,
+                definition,
+                changes,
+                revision,
+                is_of_gateway: false,
+                headers: None,
+            }
         };
         (0..count).map(entry).collect()
     }

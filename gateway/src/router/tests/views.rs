@@ -1,4 +1,4 @@
-//! What sessions see that have instances of an upstream to themselves.
+//! What sessions see that have instances of an upstream to themselves, and principals that have logins.
 
 use super::*;
 use crate::call::ListenFilter;
@@ -143,4 +143,132 @@ async fn one_principals_sessions_leave_views_for_anothers() {
     drop(named("bob", &bobs));
     quiet().await;
     assert_eq!(names(named("bob", &bobs)).await, ["a__bobs"]);
+}
+
+/// A call of a principal in this revision.
+fn by(principal: &str, revision: Revision, method: Method, params: &str) -> Call {
+    let plain = call(method, params);
+    let caller = Caller { principal: Principal::named(principal), revision, ..(*plain.caller).clone() };
+    Call { caller: Arc::new(caller), ..plain }
+}
+
+async fn seen_by(stage: &Stage, principal: &str, revision: Revision) -> Vec<String> {
+    names(stage.router.handle(by(principal, revision, Method::ToolsList, "{}"))).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_sees_what_is_offered_to_it_alone_and_its_clients_hear_of_that() {
+    let (a, b) = (Scripted::per_principal("a", "a"), Scripted::new("b", "b"));
+    b.offer(inventory(&["y"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    a.offer_alone_to("ada", inventory(&["enter"]));
+    a.offer_alone_to("bob", inventory(&["enter"]));
+    let filter = String::from_utf8(ListenFilter::lists().to_params().raw().to_vec()).unwrap();
+    for revision in [Revision::V2025_11_25, Revision::NEWEST_MODERN] {
+        let mut heard: Vec<_> = ["ada", "bob"]
+            .map(|principal| stage.router.handle(by(principal, revision, Method::Listen, &filter)))
+            .into();
+        heard.iter_mut().for_each(|reply| assert!(matches!(change(reply), Some(Change::Acknowledged(_)))));
+        for principal in ["ada", "bob"] {
+            assert_eq!(seen_by(&stage, principal, revision).await, ["a__enter", "b__y"]);
+        }
+        a.offer_alone_to("ada", inventory(&["mine"]));
+        quiet().await;
+        assert_eq!((change(&mut heard[0]), change(&mut heard[1])), (Some(Change::Tools), None));
+        assert_eq!(seen_by(&stage, "ada", revision).await, ["a__mine", "b__y"]);
+        assert_eq!(seen_by(&stage, "bob", revision).await, ["a__enter", "b__y"]);
+        assert_eq!(names(stage.ask(Method::ToolsList, "{}")).await, ["b__y"], "nobody in particular");
+        // Calls lead where lists say.
+        let calls =
+            |principal| stage.router.handle(by(principal, revision, Method::ToolsCall, r#"{"name":"a__mine"}"#));
+        assert_eq!(told(calls("ada")).await, r#"{"own":{"name":"mine"}}"#);
+        assert!(told(calls("bob")).await.contains("Unknown tool"));
+        // What all have in common changes for all.
+        b.offer(inventory(&["w"]));
+        quiet().await;
+        assert_eq!((change(&mut heard[0]), change(&mut heard[1])), (Some(Change::Tools), Some(Change::Tools)));
+        assert_eq!(seen_by(&stage, "ada", revision).await, ["a__mine", "b__w"]);
+        a.offer_alone_to("ada", inventory(&["enter"]));
+        b.offer(inventory(&["y"]));
+        quiet().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_once_for_what_is_offered_to_its_principal() {
+    let a = Scripted::per_principal("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(seen_by(&stage, "ada", Revision::NEWEST_MODERN).await, [""; 0]);
+    assert_eq!(begun.elapsed().as_secs(), 2, "it does not come");
+    assert_eq!(seen_by(&stage, "ada", Revision::NEWEST_MODERN).await, [""; 0]);
+    assert_eq!(begun.elapsed().as_secs(), 2, "it is not waited for again");
+    let (asked, offered) = tokio::join!(seen_by(&stage, "bob", Revision::NEWEST_MODERN), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        a.offer_alone_to("bob", inventory(&["mine"]));
+    });
+    assert_eq!((asked, offered, begun.elapsed().as_secs()), (vec!["a__mine".to_owned()], (), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_view_of_a_principal_is_given_up_when_nobody_looks_at_it_for_long() {
+    let a = Scripted::per_principal("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    for principal in ["ada", "bob"] {
+        a.offer_alone_to(principal, inventory(&["mine"]));
+        seen_by(&stage, principal, Revision::NEWEST_MODERN).await;
+    }
+    tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+    seen_by(&stage, "bob", Revision::NEWEST_MODERN).await;
+    tokio::time::sleep(Duration::from_secs(6 * 60)).await;
+    assert_eq!(stage.router.personal.catalogs().len(), 1);
+    assert_eq!(seen_by(&stage, "ada", Revision::NEWEST_MODERN).await, ["a__mine"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_see_anything_of_an_upstream_may_log_in_to_it_and_nobody_has_to_approve_that() {
+    let a = Scripted::per_principal("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    a.offer_alone_to("ada", Inventory::to_log_in("a"));
+    stage.router.set_pins(&config::Pins { pin: config::Pin::Hold, ..config::Pins::default() });
+    let asked = by("ada", Revision::NEWEST_MODERN, Method::ToolsList, "{}");
+    let as_one_who_may = |grants| {
+        let caller = Caller { grants, ..(*asked.caller).clone() };
+        names(stage.router.handle(Call { caller: Arc::new(caller), ..asked.clone() }))
+    };
+    assert_eq!(as_one_who_may(tools_alone(&["a__other"])).await, ["a__trunkline_login"]);
+    let of_another = Role {
+        name: "r".into(),
+        upstreams: vec![Glob::new("b")],
+        tools: None,
+        read_only: false,
+        resources: None,
+        prompts: None,
+    };
+    assert_eq!(as_one_who_may(granted(of_another)).await, [""; 0]);
+    a.offer_alone_to("ada", inventory(&["theirs"]));
+    settle().await;
+    assert_eq!(as_one_who_may(Grants::all()).await, [""; 0], "it is held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_who_has_looked_at_no_list_waits_for_what_is_offered_or_leads_to_a_login() {
+    let a = Scripted::per_principal("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let mine = |principal| by(principal, Revision::NEWEST_MODERN, Method::ToolsCall, r#"{"name":"a__mine"}"#);
+    let (answer, ()) = tokio::join!(told(stage.router.handle(mine("ada"))), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        a.offer_alone_to("ada", inventory(&["mine"]));
+    });
+    assert_eq!(answer, r#"{"own":{"name":"mine"}}"#);
+    // Its upstream knows that nobody has logged in, and says what to do.
+    a.offer_alone_to("bob", Inventory::to_log_in("a"));
+    assert_eq!(told(stage.router.handle(mine("bob"))).await, r#"{"own":{"name":"a__mine"}}"#);
+    let caller = Caller { grants: tools_alone(&["a__other"]), ..(*mine("bob").caller).clone() };
+    let denied = stage.router.handle(Call { caller: Arc::new(caller), ..mine("bob") });
+    assert!(told(denied).await.contains("Unknown tool"), "it may not have it in any case");
+    let begun = tokio::time::Instant::now();
+    let refusal = refusal(stage.router.handle(mine("cyd"))).await;
+    assert!(refusal.is_retriable() && refusal.message.contains("is still starting"), "{refusal}");
+    assert_eq!(begun.elapsed().as_secs(), 5);
 }

@@ -58,6 +58,20 @@ impl Credentials {
         matches!(self, Self::Exchange(_))
     }
 
+    /// Whether each principal has a login of its own.
+    pub fn is_personal(&self) -> bool {
+        matches!(self, Self::Login(login) if login.is_personal)
+    }
+
+    /// The same for a gateway of one client, which has one login.
+    #[must_use]
+    pub fn of_one_client(mut self) -> Self {
+        if let Self::Login(login) = &mut self {
+            login.is_personal = false;
+        }
+        self
+    }
+
     /// All that decides which token it is, piece by piece.
     pub fn parts(&self) -> Vec<Vec<u8>> {
         let bytes = |text: &OsString| text.as_encoded_bytes().to_vec();

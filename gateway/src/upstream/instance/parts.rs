@@ -4,8 +4,8 @@ use super::admission::Admission;
 use super::admission::own::OwnSessions;
 use super::bounds::{CallRates, Counted, RetryBudget};
 use super::chunks::Chunks;
-use super::inventory::Offering;
 use super::inventory::schedule::ListKinds;
+use super::inventory::{Inventory, Offering};
 use super::masked;
 use super::questions::Questions;
 use super::subscriptions::Wanted;
@@ -16,7 +16,7 @@ use crate::metrics::edges::Bytes;
 use crate::protocol::frame::Method;
 use crate::protocol::meta;
 use crate::protocol::payload::chunk;
-use crate::protocol::revision::Era;
+use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::{Key, Object};
 use crate::upstream::backoff::Starts;
 use crate::upstream::config::{Config, Credentials, Sharing};
@@ -31,6 +31,7 @@ use crate::upstream::transport::http::credentials::Tokens;
 use crate::upstream::transport::questions::Asker;
 use crate::upstream::transport::stdio::Children;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The number of the instance of the other era; those of sessions and principals have higher ones.
@@ -92,19 +93,22 @@ impl Instance {
         let own = (config.sharing == Sharing::OwnSessions && config.is_http() && owner.is_of_many())
             .then(|| Arc::new(OwnSessions::new(&config)));
         let made = Self { own, ..Self::of(config.into(), owner, status, children) };
-        if let Some(tokens) = &made.tokens {
-            let handle = made.status.handle.clone();
-            tokens.login_shown_by(Box::new(move |login| {
-                if handle.health().login != login {
-                    handle.update(|health| health.login = login.clone());
-                }
-            }));
+        if made.stands_apart() {
+            made.offering.inventory.send_replace(Some(Inventory::empty(Revision::V2025_11_25).into()));
+        } else {
+            made.shows_login();
         }
         made
     }
 
-    /// An instance beside the primary one, with a number of its own.
-    pub(crate) fn beside(primary: &Arc<Self>, owner: Ownership, handle: StatusHandle, number: u64) -> Self {
+    /// An instance beside the primary one, with a number of its own; where its principal has a login of its own, what is known to be offered
+    /// to that one.
+    pub(crate) fn beside(
+        primary: &Arc<Self>,
+        (owner, known): (Ownership, Option<watch::Sender<Option<Arc<Inventory>>>>),
+        handle: StatusHandle,
+        number: u64,
+    ) -> Self {
         let notices = primary.status.notices.of(&owner);
         let status = primary.status.beside(number, handle, notices);
         let level = primary.wanted.level_of_sessions(&owner.audience(), &primary.config.name);
@@ -112,18 +116,43 @@ impl Instance {
             (Some(Credentials::Exchange(client)), Holder::Principal(whose)) => {
                 Some(Tokens::exchanged(client, whose, &primary.config.name))
             }
+            (Some(Credentials::Login(login)), Holder::Principal(whose)) if login.is_personal => {
+                Some(Tokens::shown(Credentials::Login(Box::new(login.of(whose.name()))), &primary.config.name))
+            }
             _ => primary.tokens.clone(),
         };
         let instance = Self {
             primary: Some(primary.clone()),
-            offering: Offering::beside(&primary.offering),
+            offering: known.map_or_else(
+                || Offering::beside(&primary.offering),
+                |known| Offering::personal(&primary.offering, known),
+            ),
             tokens,
             rates: primary.rates.clone(),
             retries: primary.retries.clone(),
             ..Self::of(primary.config.clone(), owner, status, primary.children.clone())
         };
         instance.wanted.levels.want(level);
+        if instance.config.has_personal_logins() {
+            instance.shows_login();
+        }
         instance
+    }
+
+    /// Its login is shown with it.
+    fn shows_login(&self) {
+        let Some(tokens) = &self.tokens else { return };
+        let handle = self.status.handle.clone();
+        tokens.login_shown_by(Box::new(move |login| {
+            if handle.health().login != login {
+                handle.update(|health| health.login = login.clone());
+            }
+        }));
+    }
+
+    /// Whether it is the primary one of an upstream where each principal has a login, and so an instance, of its own: then it is not reached.
+    pub(crate) fn stands_apart(&self) -> bool {
+        self.primary.is_none() && self.config.has_personal_logins()
     }
 
     /// The instance of the other era: it serves everyone too, and takes from what the primary one has.

@@ -20,6 +20,10 @@ const LAST_WRITE: Duration = Duration::from_secs(2);
 /// What the upstream offered when it was last read stands as its inventory, until it is read; where that depends on what a client
 /// says, not before it is said. Blocks: for the start, before anybody waits.
 pub(crate) fn recall(instance: &Instance, store: &Arc<InventoryCache>) {
+    // What one principal is offered is for no other, and is not kept.
+    if instance.stands_apart() {
+        return;
+    }
     let stored = CachedInventory::new(store, &instance.config, instance.status.handle.budget());
     let _is_first = instance.offering.cached.set(stored);
     if let Some(declared) = declares_now(&instance.owner, &instance.config) {
@@ -67,7 +71,7 @@ fn recall_now(instance: &Instance, whom: (Option<Era>, &Declared)) {
 /// What another upstream offers stands as the inventory of the one that comes in its place, until that is read. Not where it has one, or
 /// admits other tools.
 pub(crate) fn inherit(instance: &Instance, other: &Instance) {
-    let is_known = instance.offering.inventory.borrow().is_some();
+    let is_known = instance.offering.inventory.borrow().is_some() || other.stands_apart();
     let offered = other.offering.inventory.borrow().clone();
     if let Some(inventory) = offered.filter(|_| !is_known && instance.config.tools == other.config.tools) {
         refresh::publish((&instance.offering, &instance.status), instance.config.is_http(), (*inventory).clone());

@@ -1,5 +1,6 @@
 //! The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 
+use super::personal::PersonalLists;
 use crate::call::Call;
 use crate::call::caller::{Caller, ClientSession, Principal};
 use crate::call::refusal::Refusal;
@@ -12,12 +13,13 @@ use crate::runtime::timer::late::passed;
 use crate::upstream::calls::messages;
 use crate::upstream::config::{Credentials, EraChoice, Sharing};
 use crate::upstream::instance::Instance;
+use crate::upstream::instance::inventory::Inventory;
 use crate::upstream::owner::{Holder, Ownership};
 use crate::upstream::supervise::{control, supervise};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// An instance without a call for so long may be ended to make room for another.
@@ -27,6 +29,8 @@ const ROOM_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct Instances {
     primary: Arc<Instance>,
     table: Mutex<Table>,
+    /// What is offered to each principal, where each has a login of its own.
+    lists: Option<PersonalLists>,
 }
 
 #[derive(Default)]
@@ -74,7 +78,8 @@ impl Instances {
     /// None yet; `None` where everyone has the primary one.
     pub(crate) fn beside(primary: &Arc<Instance>) -> Option<Arc<Self>> {
         let is_shared = primary.config.is_shared();
-        (!is_shared).then(|| Arc::new(Self { primary: primary.clone(), table: Mutex::default() }))
+        let lists = primary.config.has_personal_logins().then(PersonalLists::default);
+        (!is_shared).then(|| Arc::new(Self { primary: primary.clone(), table: Mutex::default(), lists }))
     }
 
     /// The instance for a call, started where there is none yet; `None` where the primary one serves.
@@ -118,6 +123,22 @@ impl Instances {
         self.lock().open.get(&Key::Session(tenant.id().clone())).map(|entry| entry.instance.clone())
     }
 
+    /// What is offered to a principal with a login of its own, as it changes; `None` where nobody has one.
+    pub(crate) fn offered_to(
+        &self,
+        principal: &Principal,
+        era: Era,
+    ) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Some(self.lists.as_ref()?.of(principal, self.era(era)).subscribe())
+    }
+
+    /// Those of one principal: one, or one for each era.
+    pub(crate) fn of_principal(&self, principal: &Principal) -> Vec<Arc<Instance>> {
+        let table = self.lock();
+        let is_its = |key: &Key| matches!(key, Key::Principal(whose, _) if whose == principal);
+        table.open.iter().filter(|(key, _)| is_its(key)).map(|(_, entry)| entry.instance.clone()).collect()
+    }
+
     /// All there are.
     pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
         self.lock().open.values().map(|entry| entry.instance.clone()).collect()
@@ -141,21 +162,21 @@ impl Instances {
             (Sharing::Shared | Sharing::OwnSessions, _) => None,
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
             // All who call are one: the primary is theirs, unless that bears what is the gateway's own.
-            (Sharing::PerPrincipal, _) if principal.is_anonymous() && !self.is_exchange() => None,
-            _ => Some(Key::Principal(principal.clone(), self.era(call))),
+            (Sharing::PerPrincipal, _) if principal.is_anonymous() && !self.has_own_tokens() => None,
+            _ => Some(Key::Principal(principal.clone(), self.era(call.revision().era()))),
         }
     }
 
     /// Whether each client has a token of its own with the upstream.
-    fn is_exchange(&self) -> bool {
-        self.primary.config.credentials.as_ref().is_some_and(Credentials::is_exchange)
+    fn has_own_tokens(&self) -> bool {
+        self.lists.is_some() || self.primary.config.credentials.as_ref().is_some_and(Credentials::is_exchange)
     }
 
-    /// The era of a principal's instance; `None` where one child serves clients of both.
-    fn era(&self, call: &Call) -> Option<Era> {
+    /// The era of a principal's instance for clients of this one; `None` where one child serves clients of both.
+    fn era(&self, of_clients: Era) -> Option<Era> {
         let config = &self.primary.config;
         let is_of_one = config.is_http() || config.has_both_eras || config.sharing == Sharing::PerSession;
-        (config.era == EraChoice::Auto && is_of_one).then(|| call.revision().era())
+        (config.era == EraChoice::Auto && is_of_one).then_some(of_clients)
     }
 
     /// Whether another instance of this share may be started, after an idle one was ended where there were too many.
@@ -205,10 +226,12 @@ impl Instances {
         };
         let handle = self.primary.status.handle.instance(&whose.into(), table.count);
         let owner = owner.with_share(caller.share());
-        if let Some(era) = self.era(call) {
+        let era = self.era(call.revision().era());
+        if let Some(era) = era {
             owner.is_of_era(era);
         }
-        let instance = Arc::new(Instance::beside(&self.primary, owner, handle, table.count));
+        let known = self.lists.as_ref().map(|lists| lists.of(&caller.principal, era));
+        let instance = Arc::new(Instance::beside(&self.primary, (owner, known), handle, table.count));
         let level = table.level.as_ref().map(Tasks::child);
         InstanceEntry { instance, level, calls: 0, idle_since: Instant::now(), idle: Arc::default() }
     }
@@ -224,6 +247,7 @@ impl Instances {
                 () = level.ending() => {}
                 () = instances.unneeded(&key, &instance, &idle) => {}
                 () = instances.primary.admission.demand.turned_off() => {}
+                () = instances.primary_was_restarted() => {}
             }
             instances.forget(&key, &instance);
             instance.status.ends();
@@ -232,6 +256,14 @@ impl Instances {
             level.ended().await;
             instance.status.handle.leave();
         });
+    }
+
+    /// Resolves when an order ends what there is of the upstream, where the primary one has nothing that it could end itself.
+    async fn primary_was_restarted(&self) {
+        match self.lists {
+            Some(_) => self.primary.admission.demand.ordered().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Resolves when whom it belongs to has gone, or has not called for long.

@@ -6,10 +6,14 @@ mod beside;
 mod eras;
 // What an upstream offers to clients that declare something else than the gateway does for all.
 mod variants;
-// Somebody looks at what an upstream offers: what is old is read again behind the answer.
+// Logins of single principals: what each of them is offered, and the call of who has yet to log in.
+mod personal;
+// Somebody looks at what an upstream offers, or tells it something.
 mod looked_at;
 
 pub(crate) use beside::Instances;
 pub(crate) use eras::{Eras, Way, follow_own};
-pub(crate) use looked_at::looked_at;
+pub(crate) use looked_at::{looked_at, told};
+pub(crate) use personal::Seat;
+pub(crate) use personal::log_in;
 pub(crate) use variants::Variants;

@@ -8,6 +8,7 @@ use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::Start;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
+use crate::upstream::instance::inventory::Inventory;
 use crate::upstream::status::Status;
 use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
@@ -27,10 +28,11 @@ pub(crate) enum Told {
 
 impl Told {
     /// Why what is open is ended, in words.
-    pub(crate) fn cause(&self, upstream: &str) -> Cause {
+    pub(crate) fn cause(&self, instance: &Instance) -> Cause {
+        let upstream = &instance.name;
         match self {
             Self::Idle => Cause::new(CauseCode::Idle, "idle; starts on the next request"),
-            Self::LoggedOut => logged_out(upstream),
+            Self::LoggedOut => logged_out(instance),
             Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
             Self::Order(ordered) if ordered.order == Order::Restart => {
                 Cause::new(CauseCode::RestartedByOrder, "restarted on request; running calls had 5 s to end")
@@ -40,8 +42,9 @@ impl Told {
     }
 }
 
-fn logged_out(upstream: &str) -> Cause {
-    let run = format!("run `trunkline login {upstream}`");
+fn logged_out(instance: &Instance) -> Cause {
+    let login = instance.tokens.as_ref().and_then(|tokens| tokens.login_command());
+    let run = format!("run `{}`", login.unwrap_or_else(|| format!("trunkline login {}", instance.name)));
     Cause::new(CauseCode::LoginRequired, "needs login: somebody has logged out").advise(&run)
 }
 
@@ -218,6 +221,23 @@ pub(crate) fn after(instance: &Instance, told: Told) -> Option<Rest> {
 pub(crate) fn idle(admission: &Admission, status: &Status) {
     admission.gate.close();
     status.transition(State::Idle, None, None, None);
+}
+
+/// It rests for good, since each principal has an instance of its own.
+pub(crate) fn apart(instance: &Instance) -> Rest {
+    let cause = Cause::new(CauseCode::Idle, "each principal logs in for itself, and has a connection of its own");
+    instance.admission.gate.shut_for_good(&cause);
+    instance.status.transition(State::Idle, Some(&cause), None, None);
+    Rest::Ordered
+}
+
+/// A principal that has yet to log in for itself is offered that, where nothing else is known to be offered to it.
+pub(crate) fn offers_login(instance: &Instance, cause: &Cause) {
+    let Instance { name, config, offering, .. } = instance;
+    let is_known = || offering.inventory.borrow().is_some();
+    if config.has_personal_logins() && cause.codes().contains(&CauseCode::LoginRequired) && !is_known() {
+        offering.inventory.send_replace(Some(Inventory::to_log_in(name).into()));
+    }
 }
 
 /// It stays where it is until it is ordered to start: calls are refused with the cause.

@@ -40,6 +40,8 @@ pub(crate) async fn supervise(instance: Arc<Instance>, ticket: Option<StartTicke
             Phase::Idle => supervisor.rest(Rest::Needed).await,
             // A person, or the restart policy, has said that it is not to run: no call may start it.
             Phase::Stopped => supervisor.rest(Rest::Ordered).await,
+            // Each principal has an instance of its own, and this one reaches nobody.
+            Phase::Starting if instance.stands_apart() => supervisor.rest(control::apart(&instance)).await,
             // Calls wait at the gate while it is met, for a bounded time each.
             Phase::Starting => supervisor.start().await,
             // Calls pass; the supervisor only waits for whatever ends this life.
@@ -206,7 +208,7 @@ impl Supervisor {
                 let is_back = !matches!(&told, Told::Order(ordered) if ordered.order == Order::Stop);
                 instance.status.transition(
                     State::Stopping,
-                    Some(&told.cause(&instance.name)),
+                    Some(&told.cause(&instance)),
                     None,
                     is_back.then_some(stop),
                 );
@@ -217,6 +219,7 @@ impl Supervisor {
                 let decision = self.restarts.after(&instance.config, &instance.status, exit);
                 if let (false, Decision::After { cause, .. } | Decision::Rest { cause, .. }) = (was_met, &decision) {
                     instance.status.start_failed(cause.code());
+                    control::offers_login(&instance, cause);
                 }
                 match &decision {
                     Decision::Now => {
@@ -382,7 +385,7 @@ impl Supervisor {
         if matches!(told, Told::Order(ordered) if ordered.order != Order::Start) {
             self.instance.admission.demand.order();
         }
-        let why = told.cause(&self.instance.name);
+        let why = told.cause(&self.instance);
         if let Some(wire) = &self.wire {
             wire.cut(why.clone());
         }

@@ -225,7 +225,7 @@ impl Rig {
     /// An instance beside the primary one, which nobody keeps alive.
     pub(crate) fn beside(&self, whose: &str, number: u64) -> Instance {
         let handle = self.instance.status.handle.instance(&whose.into(), number);
-        Instance::beside(&self.instance, Ownership::everyone(&self.instance.config), handle, number)
+        Instance::beside(&self.instance, (Ownership::everyone(&self.instance.config), None), handle, number)
     }
 
     pub(crate) fn upstream(&self) -> super::super::Upstream {

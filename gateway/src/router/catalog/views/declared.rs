@@ -72,6 +72,9 @@ pub(crate) struct DeclaredView {
     place: Mutex<Option<SharePermit>>,
 }
 
+/// The view that another one is made of: its catalog, and what keeps it from being given up.
+pub(crate) type Beneath<'a> = (&'a Arc<Current>, &'a Arc<()>);
+
 /// What upstreams offer to the clients of a view, as it changes.
 type Offers = Vec<(MemberId, watch::Receiver<Variant>)>;
 
@@ -264,6 +267,11 @@ impl DeclaredView {
         self.differs.load(Ordering::Acquire).then_some(&self.current)
     }
 
+    /// Its catalog, and what keeps it from being given up.
+    pub(crate) fn beneath(&self) -> Beneath<'_> {
+        (&self.current, &self.held)
+    }
+
     /// What keeps it from being given up, and tells its listeners from others.
     pub(crate) fn hold(&self) -> Arc<()> {
         self.held.clone()
@@ -328,7 +336,7 @@ impl DeclaredView {
                 _ => {}
             }
         }
-        if let Some(next) = overlaid(&now, &before, known, differs) {
+        if let Some(next) = overlaid(&now, &before, (known, differs), |next| Some(next.counted())) {
             self.current.swap(next);
         }
         if self.differs.swap(differs, Ordering::AcqRel) != differs {
@@ -342,14 +350,22 @@ impl DeclaredView {
     }
 }
 
-/// The base with what is known to these clients; `None` where the view is that already.
-fn overlaid(base: &Arc<Catalog>, before: &Arc<Catalog>, known: Known, differs: bool) -> Option<Arc<Catalog>> {
+/// The base with what is known to these clients, where `charge` finds room for it; `None` where the view is that already.
+pub(super) fn overlaid(
+    base: &Arc<Catalog>,
+    before: &Arc<Catalog>,
+    (known, differs): (Known, bool),
+    charge: impl FnOnce(Catalog) -> Option<Catalog>,
+) -> Option<Arc<Catalog>> {
     let is_base = Arc::ptr_eq(base, before);
     if !differs && (is_base || base.version > before.version) {
         return (!is_base).then(|| base.clone());
     }
     let next = aside(weight(&known), || Catalog::of(known, &base.members, &base.rules, Some(before)));
-    (!next.is(before)).then(|| Arc::new(next.after(base.version).counted()))
+    if next.is(before) {
+        return None;
+    }
+    Some(charge(next.after(base.version)).map_or_else(|| base.clone(), Arc::new))
 }
 
 /// Resolves when what an upstream offers has changed, or when it offers nothing any more.

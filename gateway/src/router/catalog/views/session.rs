@@ -1,6 +1,6 @@
 //! What a session sees that has instances of upstreams to itself: the catalog with their lists in place of the primary ones'.
 
-use super::declared::DeclaredView;
+use super::declared::Beneath;
 use crate::call::caller::{Caller, ClientSession};
 use crate::call::share::{Part, Share, Shares};
 use crate::memory::budget::{Budget, Spent};
@@ -81,12 +81,7 @@ impl SessionViews {
 
     /// What a caller's session sees; `None` where that is what those see who declare the same, which may have a view. Who listens may come
     /// to see something else.
-    pub(crate) fn of(
-        &self,
-        caller: &Caller,
-        declared: Option<&Arc<DeclaredView>>,
-        listens: bool,
-    ) -> Option<Arc<SessionView>> {
+    pub(crate) fn of(&self, caller: &Caller, beneath: Option<Beneath<'_>>, listens: bool) -> Option<Arc<SessionView>> {
         let has_private = self.shared.has_private.load(Ordering::Acquire);
         if !has_private && !self.shared.may_have_private.load(Ordering::Acquire) {
             return None;
@@ -104,11 +99,11 @@ impl SessionViews {
         }
         let share = caller.share();
         let place = self.shared.places.take(&share)?;
-        let base = declared.map_or(&self.shared.base, |view| view.current()).clone();
+        let base = beneath.map_or(&self.shared.base, |(current, _)| current).clone();
         let view = Arc::new(SessionView {
             current: Arc::new(Current::new(base.keep())),
             base,
-            _held: declared.map(|view| view.hold()),
+            _held: beneath.map(|(_, held)| held.clone()),
             renewing: Mutex::default(),
         });
         table.insert(tenant.id().clone(), view.clone());

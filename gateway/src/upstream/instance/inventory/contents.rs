@@ -58,6 +58,23 @@ impl Announced {
 }
 
 impl Inventory {
+    /// One that offers nothing.
+    pub(crate) fn empty(revision: Revision) -> Self {
+        let (tools, resources, templates, prompts) = Default::default();
+        Self {
+            revision,
+            tools,
+            resources,
+            templates,
+            prompts,
+            capabilities: Object::empty(),
+            instructions: None,
+            supports: Supports::default(),
+            fresh: Arc::default(),
+            announced: Announced::default(),
+        }
+    }
+
     /// How many tools, resources, templates and prompts there are.
     pub fn counts(&self) -> [usize; 4] {
         [self.tools.len(), self.resources.len(), self.templates.len(), self.prompts.len()]

@@ -22,6 +22,8 @@ pub struct Item {
     pub definition: Object,
     /// Of a tool: which arguments are told in headers.
     pub headers: Option<Arc<ParamHeaders>>,
+    /// Whether the gateway offers it itself.
+    is_of_gateway: bool,
     /// What it is by its definition, once that was asked for.
     digest: OnceLock<[u8; 32]>,
 }
@@ -29,7 +31,17 @@ pub struct Item {
 impl Item {
     /// One that is defined so.
     pub(crate) fn new(key: Arc<str>, definition: Object) -> Self {
-        Self { key, definition, headers: None, digest: OnceLock::new() }
+        Self { key, definition, headers: None, is_of_gateway: false, digest: OnceLock::new() }
+    }
+
+    /// One that the gateway offers itself.
+    pub(crate) fn of_gateway(key: Arc<str>, definition: Object) -> Self {
+        Self { is_of_gateway: true, ..Self::new(key, definition) }
+    }
+
+    /// Whether the gateway offers it itself: nobody has to approve it, and who may see its upstream may call it.
+    pub(crate) fn is_of_gateway(&self) -> bool {
+        self.is_of_gateway
     }
 
     /// A definition without secrets of ours, named by this member of it; `None` where it has no name, or one for one client and another for the next.

@@ -54,6 +54,11 @@ impl Deref for Listing {
 }
 
 impl Listing {
+    /// These, which are the gateway's own and counted nowhere.
+    pub(crate) fn of(items: Vec<Item>) -> Self {
+        Self(Arc::new(Counted { items, left_out: Vec::new(), _charge: None }))
+    }
+
     /// What its upstream offers besides, by name, and why it is left out; not all where there are very many.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.0.left_out.iter().map(|(name, why)| (&**name, why.why()))

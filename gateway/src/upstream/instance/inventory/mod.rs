@@ -20,6 +20,8 @@ mod freshness;
 mod cache;
 // What is offered to clients that declare something else than the gateway does for all.
 mod variant;
+// The one tool that a principal is offered where it has yet to log in.
+mod login_tool;
 // The part of an instance that holds what it offers, and what calls need to know of that.
 mod offering;
 

@@ -100,6 +100,11 @@ impl Offering {
         }
     }
 
+    /// Of an instance of one principal with a login of its own: what was known to that one is known still, and what others see is not.
+    pub(crate) fn personal(primary: &Self, known: watch::Sender<Option<Arc<Inventory>>>) -> Self {
+        Self { inventory: known, identity: primary.identity.clone(), ..Self::default() }
+    }
+
     /// From now on this is what the instance offers.
     pub(super) fn publish(&self, inventory: Inventory, is_http: bool) {
         // Also where it comes from the disk: what the upstream says with the next read holds for it, too.

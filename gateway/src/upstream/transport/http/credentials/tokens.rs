@@ -167,6 +167,14 @@ impl Tokens {
         }
     }
 
+    /// What a person runs to log in, where that is where they come from.
+    pub(crate) fn login_command(&self) -> Option<String> {
+        match &self.from {
+            Source::Login(kept) => Some(kept.command()),
+            Source::Command(_) | Source::Client(_) | Source::Exchange(_) => None,
+        }
+    }
+
     /// A person has logged in by this very process: what was known before counts no more.
     pub(crate) fn login_was_made(&self) {
         let Source::Login(kept) = &self.from else { return };

@@ -64,6 +64,11 @@ impl StoredLogin {
         Self { login, secrets, state: Mutex::default(), show, needs, made }
     }
 
+    /// What a person runs to log in.
+    pub(crate) fn command(&self) -> String {
+        self.login.command()
+    }
+
     /// Whether the upstream is shown a token: one that nothing says it of is once somebody has logged in.
     pub(crate) fn is_shown(&self) -> bool {
         match self.needs.now() {
