@@ -3,6 +3,7 @@
 mod device;
 mod ended;
 mod found;
+pub(crate) mod own;
 
 use std::process::Output;
 use std::sync::Arc;
@@ -73,6 +74,9 @@ pub(crate) async fn log_in(gateway: &Gateway, more: &[&str]) -> Output {
     let mut said = String::new();
     within("it says where, or why not", async {
         while let Ok(Some(line)) = lines.next_line().await {
+            // With `--json` what is said beside the answer is JSON, too.
+            let noted: Option<Value> = serde_json::from_str(&line).ok();
+            let line = noted.and_then(|noted| Some(noted.get("note")?.as_str()?.to_owned())).unwrap_or(line);
             if line.starts_with("http") {
                 let page = exchange(&line, "GET", &[], "").await;
                 let back = page.header("location").expect("the browser is sent back").to_owned();

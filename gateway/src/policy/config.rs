@@ -66,6 +66,11 @@ impl Auth {
         !self.tokens.is_empty() || !self.issuers.is_empty()
     }
 
+    /// Whether principals are told apart by what they are given: a token, that which is yet to be made with them, or a role of a certificate.
+    pub fn tells_apart(&self) -> bool {
+        self.asks_token() || self.generated == Generated::Lacking || !self.certificates.is_empty()
+    }
+
     /// How many there are of those who may call, as far as that is known: of the bearers of access tokens there are more than one.
     pub fn principals(&self) -> usize {
         self.tokens.len().max(1) + self.issuers.len()

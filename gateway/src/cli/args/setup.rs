@@ -211,6 +211,9 @@ pub(crate) struct Login {
     pub(crate) shared: Shared,
     /// Name of the upstream
     pub(crate) name: String,
+    /// Whose login it becomes, where each principal has its own: the name of a token, or a principal as `status` shows it
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    pub(crate) by: Option<String>,
     /// Only print the link; where it is followed on another machine, the address that the browser comes to is pasted
     #[arg(long)]
     pub(crate) no_browser: bool,
@@ -230,6 +233,9 @@ pub(crate) struct Logout {
     /// All upstreams that somebody has logged in to
     #[arg(long)]
     pub(crate) all: bool,
+    /// End the logins of this principal alone: the name of a token, or a principal as `status` shows it
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    pub(crate) by: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

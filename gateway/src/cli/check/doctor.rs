@@ -24,7 +24,7 @@ use problem::Problem;
 use running::Gateway;
 use runtimes::Runtimes;
 
-use super::doubts;
+use super::{doubts, personal};
 use crate::cli::args::settings;
 use crate::cli::args::setup::Doctor;
 use crate::cli::look::Row;
@@ -80,6 +80,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let Runtimes { problems: old, told: mut notes } = runtimes::all(&config, &hosts);
     problems.extend(old);
     notes.extend(of_network);
+    notes.extend(personal::told(&config));
     let files = file::find(&doctor.shared.config, &environment);
     problems.iter_mut().for_each(|problem| problem.fix = fix::as_typed(&problem.fix, &doctor.shared, &files));
     let mut out = answer();

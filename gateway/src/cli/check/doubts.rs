@@ -30,6 +30,7 @@ use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCom
 use crate::upstream::process::missing;
 use crate::upstream::remote::logged_in;
 
+use super::personal;
 use destination::Destination;
 use loaders::loads_code;
 
@@ -54,7 +55,10 @@ pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fa
         if let Some(remote) = upstream.transport.remote() {
             doubts.extend(address(name, remote, upstream.credentials.is_some(), config));
         }
-        doubts.extend(upstream.may_log_in().and_then(|login| no_login(name, login)));
+        match upstream.may_log_in() {
+            Some(login) if personal::is_of_each(login, config) => doubts.extend(personal::ended(login, config)),
+            login => doubts.extend(login.and_then(|login| no_login(name, login))),
+        }
         match &upstream.credentials {
             Some(Credentials::Command(TokenCommand { command, args, env, .. })) => {
                 doubts.extend(place(name, command, env, None));

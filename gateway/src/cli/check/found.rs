@@ -14,7 +14,7 @@ use crate::config::{Loaded, Part};
 use crate::gateway::Seen;
 use crate::secrets::Secrets;
 
-use super::{doubts, view};
+use super::{doubts, personal, view};
 
 /// What was found in one configuration.
 pub(super) struct Found {
@@ -23,6 +23,8 @@ pub(super) struct Found {
     files: Vec<PathBuf>,
     upstreams: usize,
     faults: Vec<Fault>,
+    /// Who has logged in, where principals do so for themselves.
+    logins: Vec<String>,
     /// Whether the gateway would not start with it.
     is_broken: bool,
     seen: Option<Seen>,
@@ -47,29 +49,38 @@ impl Found {
                 faults.extend(doubts);
                 faults.extend(doubts::all(&files, &config, environment));
                 let seen = check.by.as_deref().map(|name| view::of(&config, name)).transpose()?;
-                let upstreams = config.upstreams.len();
-                Self { of: None, files, upstreams, faults, is_broken: false, seen, secrets: config.secrets }
+                let (upstreams, logins) = (config.upstreams.len(), personal::told(&config));
+                Self { of: None, files, upstreams, faults, logins, is_broken: false, seen, secrets: config.secrets }
             }
             Err(part) => {
                 let Part { faults: Faults(mut faults), doubts, config } = *part;
                 faults.extend(doubts);
                 // What the faults are not about is judged as well.
                 faults.extend(doubts::of_upstreams(&config, environment));
-                let upstreams = config.upstreams.len();
-                Self { of: None, files, upstreams, faults, is_broken: true, seen: None, secrets: config.secrets }
+                let (upstreams, logins) = (config.upstreams.len(), Vec::new());
+                Self {
+                    of: None,
+                    files,
+                    upstreams,
+                    faults,
+                    logins,
+                    is_broken: true,
+                    seen: None,
+                    secrets: config.secrets,
+                }
             }
         })
     }
 
     /// There is no configuration, and why.
     pub(super) fn nothing(faults: Vec<Fault>) -> Self {
-        let (files, secrets) = (Vec::new(), Secrets::default());
-        Self { of: None, files, upstreams: 0, faults, is_broken: true, seen: None, secrets }
+        let (files, logins, secrets) = (Vec::new(), Vec::new(), Secrets::default());
+        Self { of: None, files, upstreams: 0, faults, logins, is_broken: true, seen: None, secrets }
     }
 
-    /// It is the configuration of this.
+    /// It is the configuration of this, which runs elsewhere: who has logged in is not known here.
     pub(super) fn of_what(self, of: String) -> Self {
-        Self { of: Some(of), ..self }
+        Self { of: Some(of), logins: Vec::new(), ..self }
     }
 
     /// Leaves warnings of these kinds away.
@@ -111,6 +122,9 @@ pub(super) fn tell(check: &Check, all: Vec<Found>) -> Result<(), Failure> {
         for found in &all {
             write!(out, "{}", Room::of_stdout().layout().list(&found.faults))?;
             write!(out, "{}", found.secrets.masked(&found.seen.as_ref().map(view::shown).unwrap_or_default()))?;
+            for line in &found.logins {
+                writeln!(out, "{}", found.secrets.masked(line))?;
+            }
             writeln!(out, "{}", found.verdict())?;
         }
     }
@@ -124,6 +138,10 @@ fn report(all: &[Found]) -> String {
     let of: Vec<_> = all.iter().filter_map(|found| found.of.as_ref()).collect();
     if !of.is_empty() {
         whole["gateways"] = json!(of);
+    }
+    let logins: Vec<_> = all.iter().flat_map(|found| &found.logins).collect();
+    if !logins.is_empty() {
+        whole["logins"] = json!(logins);
     }
     if let Some(seen) = all.iter().find_map(|found| found.seen.as_ref()) {
         whole["seen"] = json!(seen);

@@ -10,6 +10,8 @@ mod manifests;
 mod found;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;
+// The logins that principals have of their own: how many there are, and which have ended.
+mod personal;
 // What one who calls would see.
 mod view;
 // `trunkline doctor`: what keeps servers and hosts from working on this machine.

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Sender;
 
+use super::whose::{login_of, shown};
 use crate::cli::args::settings;
 use crate::cli::args::setup;
 use crate::cli::process::failure::note;
@@ -30,21 +31,22 @@ const LINE_MAX: u64 = 16 * 1024;
 /// Has the person log in, and keeps what comes of it.
 pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let settings = settings::read(&login.shared, Vec::new())?;
-    let to = meant(&settings.loaded.config, &login.name)?;
-    let name = &*to.upstream;
+    let config = &settings.loaded.config;
+    let to = &login_of(config, meant(config, &login.name)?, login.by.as_deref())?;
+    let (name, where_to) = (&*to.upstream, &*shown(to));
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
         let (paste, pasted) = mpsc::channel(1);
         let seat = (has_browser(login), pasted);
-        let done = log_in(to, &tasks, seat, |page| show(login, name, page, &paste)).await;
-        done.map_err(|why| anyhow!("cannot log in to `{name}`: {}", printable(&why.full())))
+        let done = log_in(to, &tasks, seat, |page| show(login, where_to, page, &paste)).await;
+        done.map_err(|why| anyhow!("cannot log in to {where_to}: {}", printable(&why.full())))
     })?;
     let LoggedIn { issuer, scopes, lasts, is_refreshed } = done;
     let ends = lasts.map(|lasts| in_words(SystemTime::now() + lasts));
     let mut out = answer();
     if login.json {
-        let said =
-            json!({ "name": name, "issuer": issuer, "scopes": scopes, "expires": ends, "refreshed": is_refreshed });
+        let said = json!({ "name": name, "principal": to.principal.as_deref(), "issuer": issuer, "scopes": scopes, "expires": ends,
+            "refreshed": is_refreshed });
         return Ok(out.json(&format!("{said:#}"))?);
     }
     let until = match (is_refreshed, ends) {
@@ -52,7 +54,7 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
         (false, Some(at)) => format!("it ends at {at}, since there is no refresh token"),
         (false, None) => "it lasts until the upstream refuses it, since there is no refresh token".to_owned(),
     };
-    writeln!(out, "logged in to `{name}` at {}; {until}", printable(&issuer))?;
+    writeln!(out, "logged in to {where_to} at {}; {until}", printable(&issuer))?;
     note("a running gateway connects by itself");
     Ok(())
 }
@@ -103,7 +105,7 @@ fn has_browser(login: &setup::Login) -> bool {
 }
 
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
-fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
+fn show(login: &setup::Login, where_to: &str, page: &Page, paste: &Sender<String>) {
     let (url, elsewhere, code) = match page {
         Page::At { url, elsewhere } => (url, elsewhere, None),
         Page::Code { url, elsewhere, code } => (url, elsewhere, Some(code)),
@@ -120,19 +122,19 @@ fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
     }
     if let Some(code) = code {
         let code = printable(code);
-        note(&format!("to log in to `{name}`, open this page on any device, and enter the code {code} there:"));
+        note(&format!("to log in to {where_to}, open this page on any device, and enter the code {code} there:"));
         return note(&printable(url));
     }
     let may_open = has_browser(login) && elsewhere.is_none();
     match may_open.then(|| browser::opens(FILE, url, SECONDS)) {
         Some(Ok(())) => note(&format!(
-            "opening the browser to log in to `{name}`; if nothing opens, follow this link on this machine, or run it with --no-browser:"
+            "opening the browser to log in to {where_to}; if nothing opens, follow this link on this machine, or run it with --no-browser:"
         )),
         failed => {
             let failed = failed.and_then(Result::err).map(|error| format!("cannot open a browser ({error}); "));
             let failed = failed.unwrap_or_default();
             note(&format!(
-                "{failed}to log in to `{name}`, follow this link in a browser on this machine, or on another one and paste the address here \
+                "{failed}to log in to {where_to}, follow this link in a browser on this machine, or on another one and paste the address here \
                  that the browser comes to in the end, though it shows no page:"
             ));
             takes_lines(paste.clone());

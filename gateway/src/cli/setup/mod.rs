@@ -12,6 +12,8 @@ pub(crate) mod install;
 mod named;
 // `trunkline add` and `remove`: one upstream into the configuration, and out of it.
 pub(crate) mod add;
+// Whose login is meant, where each principal has its own.
+mod whose;
 // `trunkline login`: a person logs in to an upstream.
 pub(crate) mod login;
 // `trunkline logout`: logins are revoked and kept no more.

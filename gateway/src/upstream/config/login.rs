@@ -58,8 +58,13 @@ impl Login {
 
     /// What a person runs to log in.
     pub fn command(&self) -> String {
-        let run = format!("trunkline login {}", self.upstream);
-        match &self.principal {
+        Self::command_of(&self.upstream, self.principal.as_deref())
+    }
+
+    /// What a person runs for a login at an upstream: that of one principal, or that of all.
+    pub fn command_of(upstream: &str, principal: Option<&str>) -> String {
+        let run = format!("trunkline login {upstream}");
+        match principal {
             Some(principal) => format!("{run} --as {}", as_word(principal)),
             None => run,
         }

@@ -29,7 +29,7 @@ pub struct LoggedOut {
 /// The logins that are kept, for whatever upstream; and which files cannot be read, and why.
 #[derive(Default)]
 pub struct StoredLogins {
-    /// By name and URL, as they were made.
+    /// By name, URL and principal, as they were made.
     pub logins: Vec<Login>,
     /// What may be a login as well.
     pub unreadable: Vec<(PathBuf, String)>,
@@ -42,8 +42,10 @@ impl StoredLogins {
         for (path, read) in Store::all(state, keys)? {
             let login = read.map_err(|error| error.to_string()).and_then(|record| {
                 let login = Login::stored(&record.upstream, &record.resource, (state, keys));
+                let principal = record.principal.as_deref().map(Into::into);
+                let login = login.map(|login| Login { principal, ..login });
                 let is_its_own = |login: &Login| Store::of(login).is_ok_and(|store| store.path() == path);
-                login.filter(is_its_own).ok_or_else(|| "it is the login of another upstream".to_owned())
+                login.filter(is_its_own).ok_or_else(|| "it is the login of another upstream or principal".to_owned())
             });
             match login {
                 Ok(login) => found.logins.push(login),
@@ -51,6 +53,11 @@ impl StoredLogins {
             }
         }
         Ok(found)
+    }
+
+    /// Whether what is in the place of a login cannot be read.
+    pub fn has_unreadable(&self, login: &Login) -> bool {
+        Store::of(login).is_ok_and(|store| self.unreadable.iter().any(|(path, _)| path == store.path()))
     }
 }
 
@@ -95,6 +102,9 @@ async fn remove(login: &Login) -> Result<Option<Result<Record, Cause>>, Cause> {
 async fn revoke(login: &Login, record: &Record, tasks: &Tasks) -> Result<(), Cause> {
     if *record.upstream != *login.upstream || record.resource != login.resource {
         return Err(unavailable("it is the login of another upstream"));
+    }
+    if record.principal.as_deref() != login.principal.as_deref() {
+        return Err(unavailable("it is the login of another principal"));
     }
     let endpoint = record.revocation_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| unavailable("the authorization server offers no revocation"))?;
