@@ -91,6 +91,8 @@ impl<'a> From<&'a Cause> for Why<'a> {
 /// The login of a person that an upstream is called with.
 #[derive(Serialize)]
 struct Login<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
     issuer: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_in_seconds: Option<u64>,
@@ -103,7 +105,8 @@ impl<'a> From<&'a row::Login> for Login<'a> {
     fn from(login: &'a row::Login) -> Self {
         let left = |ends: Instant| ends.saturating_duration_since(Instant::now()).as_secs();
         let (expires_in_seconds, refreshed) = (login.ends.map(left), login.is_refreshed);
-        Self { issuer: &login.issuer, expires_in_seconds, refreshed, wanted: &login.wanted }
+        let (principal, issuer) = (login.principal.as_deref(), &*login.issuer);
+        Self { principal, issuer, expires_in_seconds, refreshed, wanted: &login.wanted }
     }
 }
 

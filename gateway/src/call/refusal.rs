@@ -5,6 +5,7 @@ use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,6 +109,8 @@ pub struct Refusal {
     /// Whether its caller may not have what it asks for: counted. Where it has no right to it, nobody is told, who hears of a name that
     /// nobody has.
     pub is_denied: bool,
+    /// What a person does next, where a login is needed: not every caller of the upstream is told the same.
+    pub advice: Option<Box<str>>,
     /// Where the caller can be sent, in place of being told what to run.
     pub page: Option<Box<Page>>,
 }
@@ -115,7 +118,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that concerns no upstream.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), full: None, upstream: None, is_denied: false, page: None }
+        Self { reason, message: message.into(), full: None, upstream: None, is_denied: false, advice: None, page: None }
     }
 
     /// A refusal on behalf of an upstream.
@@ -127,6 +130,12 @@ impl Refusal {
     #[must_use]
     pub fn for_operator(self, full: String) -> Self {
         Self { full: Some(full.into()), ..self }
+    }
+
+    /// With what a person does next; in our words.
+    #[must_use]
+    pub fn advised(self, advice: &str) -> Self {
+        Self { advice: (!advice.is_empty()).then(|| advice.into()), ..self }
     }
 
     /// The same, which its caller gets because it may not have what it asks for, or not.
@@ -199,6 +208,11 @@ impl Refusal {
         Object::parse(result.into()).expect("what we write is an object")
     }
 
+    /// What was advised, or else this, as JSON.
+    fn advice_or(&self, usual: impl FnOnce() -> String) -> String {
+        json::quote(&self.advice.as_deref().map_or_else(|| Cow::Owned(usual()), Cow::Borrowed))
+    }
+
     fn data(&self, revision: Revision) -> Option<String> {
         match &self.reason {
             Reason::ResourceNotFound(uri) => Some(format!("{{\"uri\":{}}}", json::quote(uri))),
@@ -215,11 +229,11 @@ impl Refusal {
                 let after = match (&self.reason, &self.upstream) {
                     (Reason::Limited(after), _) => format!(",\"retryAfterMs\":{}", after.as_millis().max(1)),
                     (Reason::Login, Some(name)) => {
-                        let advice = json::quote(&format!("run `trunkline login {name}`"));
+                        let advice = self.advice_or(|| format!("run `trunkline login {name}`"));
                         format!(",\"code\":\"login_required\",\"advice\":{advice}")
                     }
                     (Reason::Scope, Some(name)) => {
-                        let advice = json::quote(&format!("run `trunkline login {name}`, which asks for more"));
+                        let advice = self.advice_or(|| format!("run `trunkline login {name}`, which asks for more"));
                         format!(",\"code\":\"scope_required\",\"advice\":{advice}")
                     }
                     (Reason::Held, Some(name)) => {
@@ -269,5 +283,11 @@ mod tests {
             r#"{{"content":[{{"type":"text","text":"no"}}],"isError":true,"_meta":{{"trunkline/refusal":{told}}}}}"#
         );
         assert_eq!(login.to_tool_result().raw(), result.as_bytes());
+        for reason in [Reason::Login, Reason::Scope] {
+            let own =
+                Refusal::of_upstream(reason, &"a".into(), "no").advised("run `trunkline login a --as token:\"b\"`");
+            let told = data(own).unwrap();
+            assert!(told.ends_with(r#","advice":"run `trunkline login a --as token:\"b\"`"}"#), "{told}");
+        }
     }
 }

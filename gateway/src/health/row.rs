@@ -83,6 +83,8 @@ pub struct LastError {
 /// The login of a person that an upstream is called with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
+    /// The principal whose login it is, where it is not that of all.
+    pub principal: Option<String>,
     /// Who gave its tokens.
     pub issuer: String,
     /// When the access token ends, where that is known.

@@ -13,8 +13,8 @@ async fn the_sick_are_named_with_their_cause() {
         health.pid = Some(71);
         health.remarks = [("tools", "its list is cut".to_owned())].into();
         let ends = Some(Instant::now() + Duration::from_secs(100));
-        health.login =
-            Some(row::Login { issuer: "https://as.example".to_owned(), ends, is_refreshed: true, wanted: Vec::new() });
+        let (principal, issuer) = (Some("token:ada".to_owned()), "https://as.example".to_owned());
+        health.login = Some(row::Login { principal, issuer, ends, is_refreshed: true, wanted: Vec::new() });
     });
     let refused = Cause::new(CauseCode::HttpStatus(503), "refused\u{1b}[2J").advise("wait");
     let ill = board.add(&"ill".into(), "http");
@@ -55,7 +55,8 @@ async fn the_sick_are_named_with_their_cause() {
     assert_eq!(json["limits"]["memory"], serde_json::json!({ "used_bytes": 0, "limit_bytes": 1 << 20, "dropped": 0 }));
     assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
     assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
-    let login = serde_json::json!({ "issuer": "https://as.example", "expires_in_seconds": 93, "refreshed": true });
+    let login = serde_json::json!({ "principal": "token:ada", "issuer": "https://as.example", "expires_in_seconds": 93,
+        "refreshed": true });
     assert_eq!(json["upstreams"][0]["login"], login);
     assert_eq!(json["upstreams"][1]["stderr"][0], "first");
     assert_eq!(json["upstreams"][1]["since_seconds"], 4);

@@ -54,6 +54,7 @@ pub(crate) struct LastError {
 /// The login of a person that it is called with.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Login {
+    pub(crate) principal: Option<String>,
     pub(crate) issuer: String,
     pub(crate) expires_in_seconds: Option<u64>,
     #[serde(default)]

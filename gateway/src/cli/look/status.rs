@@ -12,6 +12,7 @@ use super::row::{Login, Row};
 use crate::cli::args::Status;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
+use crate::upstream::config;
 
 /// Prints what is known of the upstream; of all, a line each, where none is named.
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
@@ -34,8 +35,8 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is to say of one instance, in a line.
-fn told(instance: &Row) -> String {
+/// What there is to say of one instance of an upstream, in a line.
+fn told(upstream: &str, instance: &Row) -> String {
     let mut line = format!(
         "{}: {} for {}",
         printable(&instance.name),
@@ -59,6 +60,10 @@ fn told(instance: &Row) -> String {
             look::time(error.ago_seconds),
             printable(error.cause.trim())
         ));
+    }
+    // The one that all share is shown with the upstream.
+    if let Some(login) = instance.login.as_ref().filter(|login| login.principal.is_some()) {
+        line.push_str(&format!(", logged in {}", logged_in(upstream, login)));
     }
     line
 }
@@ -129,7 +134,7 @@ fn sheet(row: &Row, columns: usize) -> String {
         say("failed", look::counted(row.failed_starts as usize, "instance start"));
     }
     for instance in &row.instances {
-        say("instance", told(instance));
+        say("instance", told(&row.name, instance));
     }
     for line in &row.stderr {
         say("stderr", printable(line).to_string());
@@ -139,19 +144,16 @@ fn sheet(row: &Row, columns: usize) -> String {
 
 /// Where a person has logged in, and how long that lasts.
 fn logged_in(name: &str, login: &Login) -> String {
+    let run = format!("run `{}`", printable(&config::Login::command_of(name, login.principal.as_deref())));
     let until = match (login.expires_in_seconds.map(look::time), login.refreshed) {
         (Some(left), true) => format!("its token ends in {left} and is refreshed without you"),
         (None, true) => "its token is refreshed without you".to_owned(),
-        (Some(left), false) => format!("it ends in {left}; run `trunkline login {}` then", printable(name)),
+        (Some(left), false) => format!("it ends in {left}; {run} then"),
         (None, false) => "it lasts until the upstream refuses it".to_owned(),
     };
     let more = match login.wanted.is_empty() {
         true => String::new(),
-        false => format!(
-            "; needs more (`{}`): run `trunkline login {}`",
-            printable(&login.wanted.join(" ")),
-            printable(name)
-        ),
+        false => format!("; needs more (`{}`): {run}", printable(&login.wanted.join(" "))),
     };
     format!("at {}; {until}{more}", printable(&login.issuer))
 }
@@ -177,7 +179,8 @@ mod tests {
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
                 "retry_in_seconds":60,"pid":7,"may_ask":["elicitation","roots"],"remarks":["its list is cut"],"login":{"issuer":"https://as","expires_in_seconds":90,"refreshed":true},"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
-                "calls":{"in_flight":3,"queued":1},"failed_starts":2,"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
+                "calls":{"in_flight":3,"queued":1},"failed_starts":2,"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"},
+                    {"name":"token:ada","transport":"http","state":"ready","since_seconds":1,"restarts":0,"login":{"principal":"token:o'h","issuer":"https://as","expires_in_seconds":9,"wanted":["more"]}}]}"#,
         )
         .unwrap();
         assert_eq!(
@@ -187,7 +190,9 @@ mod tests {
              restarts    2 (last: crash)\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
              offers      1 tool, 2 resources, 0 templates, 0 prompts\n\
              login       at https://as; its token ends in 1 min 30 s and is refreshed without you\nremark      its list is cut\n\
-             calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
+             calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\n\
+             instance    token:ada: ready for 1 s, logged in at https://as; it ends in 9 s; run `trunkline login files --as 'token:o'\\''h'` then; \
+             needs more (`more`): run `trunkline login files --as 'token:o'\\''h'`\nstderr      one\nstderr      two\n"
         );
         let off = serde_json::from_str(
             r#"{"disabled":["off"],"left_out":[{"name":"opt","why":"${A} has no value","advice":"export A"}]}"#,

@@ -41,7 +41,7 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = MemberId>,
             false if is_stopped => Reason::Stopped,
             false => Reason::Unavailable,
         };
-        let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public()));
+        let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public())).advised(cause.advice());
         return if cause.is_public() { refusal } else { refusal.for_operator(told(&cause.full())) };
     }
     let stand = |member: &&Arc<Member>| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());

@@ -50,11 +50,14 @@ pub(crate) fn because(reason: Reason, upstream: &Arc<str>, cause: &Cause, say: i
         _ if cause.codes().contains(&CauseCode::ScopeRequired) => Reason::Scope,
         reason => reason,
     };
+    // Where each principal logs in for itself, what to run says whose login it is.
+    let advice = if matches!(reason, Reason::Login | Reason::Scope) { cause.advice() } else { "" };
     if cause.is_public() {
-        return Refusal::of_upstream(reason, upstream, say(&cause.full()));
+        return Refusal::of_upstream(reason, upstream, say(&cause.full())).advised(advice);
     }
     let short = format!("{} (details: `trunkline status {upstream}` and the log of the gateway)", cause.own_words());
-    Refusal::of_upstream(reason, upstream, say(&cause.advised(short.into()))).for_operator(say(&cause.full()))
+    let refusal = Refusal::of_upstream(reason, upstream, say(&cause.advised(short.into())));
+    refusal.for_operator(say(&cause.full())).advised(advice)
 }
 
 /// A call that has no answer.
@@ -214,6 +217,23 @@ mod tests {
             for loss in [Lost::Busy(cause.clone()), Lost::Unsent(cause)] {
                 let text = lost(&"a".into(), &call, &loss).message;
                 assert_eq!(text.matches("try again").count(), 1, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_to_run_for_a_login_is_what_the_cause_says_of_it() {
+        let call = made(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"t"}"#);
+        let run = "run `trunkline login a --as token:b`";
+        let cause = |code| Cause::new(code, "needs login").advise(run);
+        for (code, reason, advice) in [
+            (CauseCode::LoginRequired, Reason::Login, Some(run)),
+            (CauseCode::ScopeRequired, Reason::Scope, Some(run)),
+            (CauseCode::QueueFull, Reason::Unavailable, None),
+        ] {
+            for cause in [cause(code), cause(code).foreign("a path")] {
+                let refusal = lost(&"a".into(), &call, &Lost::Unsent(cause));
+                assert_eq!((refusal.reason, refusal.advice.as_deref()), (reason.clone(), advice));
             }
         }
     }

@@ -36,5 +36,6 @@ impl State {
 /// What is shown of a login.
 pub(super) fn shown(record: &Record) -> Shown {
     let ends = record.left().and_then(|left| Instant::now().checked_add(left));
-    Shown { issuer: record.issuer.clone(), ends, is_refreshed: record.refresh.is_some(), wanted: record.wanted.clone() }
+    let (principal, issuer, wanted) = (record.principal.clone(), record.issuer.clone(), record.wanted.clone());
+    Shown { principal, issuer, ends, is_refreshed: record.refresh.is_some(), wanted }
 }
