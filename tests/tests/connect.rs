@@ -9,6 +9,7 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::upstream::Way;
 
+use crate::logins::own::{OWN, run, two};
 use crate::logins::{AUTH, Guarded, LEGACY, MODERN, logged_in, refused, up};
 
 const COMPLETE: &str = "notifications/elicitation/complete";
@@ -32,6 +33,11 @@ fn sent() -> Desk {
 
 /// The page that a call is answered with, and what its visit is called where that has a name.
 fn page_in(answer: &Answer, revision: Revision) -> (String, Option<String>) {
+    page_or(answer, revision, "run `trunkline login up`")
+}
+
+/// The same where this is run in place of following it.
+fn page_or(answer: &Answer, revision: Revision, run: &str) -> (String, Option<String>) {
     let page = match revision.is_modern() {
         true => answer.value()["inputRequests"]["page-1"]["params"].clone(),
         false => {
@@ -43,7 +49,7 @@ fn page_in(answer: &Answer, revision: Revision) -> (String, Option<String>) {
     };
     let text = |key: &str| page[key].as_str().map(str::to_owned);
     assert_eq!(page["mode"], "url", "{page}");
-    assert!(page["message"].as_str().is_some_and(|said| said.contains("run `trunkline login up`")), "{page}");
+    assert!(page["message"].as_str().is_some_and(|said| said.contains(run)), "{page}");
     (text("url").expect("a page"), text("elicitationId"))
 }
 
@@ -248,5 +254,60 @@ async fn a_call_that_the_login_does_not_allow_leads_to_a_page_that_asks_for_the_
         assert_eq!(guarded.identity.last("GET /authorize")["scope"], "mcp.read mcp.write mcp.admin");
         let request = if revision.is_modern() { again(&echo(), &answer, ACCEPT) } else { echo() };
         assert_eq!(client.request(request).await.text(), "{\"a\":1}");
+    }
+}
+
+#[tokio::test]
+async fn each_principal_has_a_page_of_its_own_whose_login_becomes_its_own_and_ends_no_other() {
+    for revision in [LEGACY, MODERN] {
+        let guarded = Guarded::start(Way::Http, revision).await;
+        let gateway = Gateway::serve(&two(&guarded, OWN)).await;
+        let of = |name: &str| format!("{name}-has-a-long-token");
+        let ada = Client::bearing_with(&gateway.reach(), revision, &of("ada"), sent()).await;
+        let bob = Client::bearing_with(&gateway.reach(), revision, &of("bob"), sent()).await;
+        let listening = match revision.is_modern() {
+            true => None,
+            false => Some((ada.listen(&[]).await, bob.listen(&[]).await)),
+        };
+        let (of_ada, of_bob) = (ada.request(echo()).await, bob.request(echo()).await);
+        let page = |answer: &Answer, name: &str| {
+            let run = format!("run `trunkline login up --as token:{name}`");
+            assert!(revision.is_modern() || answer.error_value()["data"]["advice"] == *run, "{}", answer.error());
+            page_or(answer, revision, &run)
+        };
+        let ((ada_page, _), (bob_page, bob_visit)) = (page(&of_ada, "ada"), page(&of_bob, "bob"));
+        assert_ne!(ada_page, bob_page);
+        let (text, in_ada, ada_link) = open(&ada_page).await;
+        assert!(text.contains("It becomes the login of</dt><dd><code>token:ada</code>, and of nobody else"), "{text}");
+        let (_, in_bob, bob_link) = open(&bob_page).await;
+        let (ada_back, bob_back) = (sent_back(&ada_link).await, sent_back(&bob_link).await);
+        for (place, cookie) in [(&ada_page, &in_bob), (&ada_back, &in_bob), (&bob_page, &in_ada), (&bob_back, &in_ada)]
+        {
+            let (status, text, _) = get(place, cookie).await;
+            assert_eq!((status, text.contains("begun in another browser")), (403, true), "{text}");
+        }
+        assert_eq!(guarded.identity.granted("authorization_code"), 0);
+        let mut waiting = match revision.is_modern() {
+            true => Some(bob.start(again(&echo(), &of_bob, ACCEPT)).await),
+            false => None,
+        };
+        let (status, text, _) = get(&ada_back, &in_ada).await;
+        assert_eq!((status, text.contains(" for <code>token:ada</code>")), (200, true), "{text}");
+        assert!(run(&gateway, &["check"]).await.contains("1 principal has logged in: token:ada"));
+        // The other one is asked for its own login as before.
+        assert_eq!(page(&bob.request(echo()).await, "bob").0, bob_page);
+        if let Some(waiting) = &mut waiting {
+            assert!(at_once(waiting).await.is_none(), "it waits for its own person");
+        }
+        assert_eq!(get(&bob_back, &in_bob).await.0, 200);
+        if listening.is_some() {
+            let text = |frame: &Frame| frame.params.as_ref().map(|params| params.get().to_owned()).unwrap_or_default();
+            let told = |frame: &Frame| frame.is_notice(COMPLETE).then(|| text(frame));
+            let told = bob.notices.wait("the client is told", told).await;
+            let own = bob_visit.expect("its visit has a name");
+            assert!(told.contains(&own), "of its own login alone: {told}");
+        }
+        let whole = "upstream `up`: 2 principals have logged in: token:ada, token:bob";
+        assert!(run(&gateway, &["check"]).await.contains(whole));
     }
 }

@@ -1,6 +1,7 @@
 //! All doors: bound, served, and told of what a reload changes.
 
 use super::door::{Door, Error, Serving, asks_credential};
+use super::logins::PersonalLogins;
 use super::place::Place;
 use crate::config::Config;
 use crate::config::fault::Fault;
@@ -113,7 +114,7 @@ impl Kept {
     /// Asks for what this configuration says; who may see something else by it. What came through a door by what counts no more there has
     /// no session and no stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
-        self.connect.called_by(now.auth.principals());
+        PersonalLogins::called(&self.connect, now);
         let (mut gone, mut changed) = (Vec::new(), self.issuers.set(&now.auth));
         for door in &self.doors {
             door.told(now);

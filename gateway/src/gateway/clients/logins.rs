@@ -1,15 +1,17 @@
 //! Logins that people make at pages of the gateway, as upstreams make them.
 
 use super::place::Place;
+use crate::call::caller::Principal;
 use crate::config::Config;
 use crate::downstream::config::Address;
 use crate::gateway::upstreams::Upstreams;
 use crate::health::Cause;
 use crate::health::row::State;
-use crate::policy::connect::{Begun, Connect, Doing, Logins};
+use crate::policy::connect::{Begun, Connect, Doing, Entry, Logins};
 use crate::runtime::Tasks;
+use crate::upstream;
 use crate::upstream::Upstream;
-use crate::upstream::config::{Credentials, Login};
+use crate::upstream::config::Login;
 use crate::upstream::remote::logins::BegunLogin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +35,7 @@ impl PersonalLogins {
     /// Tells where browsers reach the pages: where the configuration says it, else on this machine, if
     /// clients can be nowhere else: a link that leads to the machine of another would be shown to whatever listens there.
     pub(crate) fn reached(connect: &Connect, config: &Config, places: &[Place]) {
-        connect.called_by(config.auth.principals());
+        Self::called(connect, config);
         if config.server.path.starts_with("/connect/") {
             return;
         }
@@ -54,23 +56,29 @@ impl PersonalLogins {
         }
     }
 
-    fn find(&self, name: &str) -> Option<(Upstream, Login)> {
+    /// Tells who may call, and whether they log in for themselves.
+    pub(super) fn called(connect: &Connect, config: &Config) {
+        let has_own = config.upstreams.iter().any(upstream::config::Config::has_personal_logins);
+        connect.called_by(config.auth.principals(), has_own);
+    }
+
+    /// The upstream of a name, and the login that is meant for a principal there.
+    fn find(&self, name: &str, principal: &Principal) -> Option<(Upstream, Login)> {
         let upstream = self.upstreams.find(name)?;
-        let login = match (&upstream.config().credentials, &upstream.config().login) {
-            (Some(Credentials::Login(login)), _) | (None, Some(login)) => (**login).clone(),
-            _ => return None,
-        };
+        let login = upstream.config().may_log_in()?.of(principal.name());
         Some((upstream, login))
     }
 }
 
 impl Logins for PersonalLogins {
-    fn admits(&self, upstream: &str) -> bool {
-        self.find(upstream).is_some()
+    fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
+        let login = self.find(upstream, principal)?.1;
+        Some(Entry { is_own: login.principal.is_some(), command: login.command() })
     }
 
-    fn begin(&self, upstream: &str, redirect: &str) -> Doing<Begun> {
-        let (found, redirect, tasks) = (self.find(upstream), redirect.to_owned(), self.tasks.clone());
+    fn begin(&self, upstream: &str, principal: &Principal, redirect: &str) -> Doing<Begun> {
+        let (found, redirect, tasks) = (self.find(upstream, principal), redirect.to_owned(), self.tasks.clone());
+        let principal = principal.clone();
         Box::pin(async move {
             let (upstream, login) = found.ok_or("the gateway has no such upstream any more")?;
             let begun = BegunLogin::begin(&login, &redirect, &tasks).await.map_err(|why| told(&upstream, &why))?;
@@ -80,21 +88,33 @@ impl Logins for PersonalLogins {
                 issuer: begun.issuer().to_owned(),
                 elsewhere: begun.elsewhere(),
                 scopes: begun.scopes().to_vec(),
-                finish: Box::new(move |query| Box::pin(finish(upstream, begun, query, tasks))),
+                whose: login.principal.as_deref().map(str::to_owned),
+                finish: Box::new(move |query| Box::pin(finish((upstream, principal), begun, query, tasks))),
             })
         })
     }
 }
 
-async fn finish(upstream: Upstream, begun: BegunLogin, query: String, tasks: Tasks) -> Result<bool, String> {
+async fn finish(
+    (upstream, principal): (Upstream, Principal),
+    begun: BegunLogin,
+    query: String,
+    tasks: Tasks,
+) -> Result<bool, String> {
     let made = begun.finish(&query, &tasks).await.map_err(|why| told(&upstream, &why))?;
-    tracing::info!(upstream = &**upstream.name(), issuer = made.issuer, "a person has logged in by a page");
-    upstream.seat(&crate::call::caller::Principal::anonymous()).login_was_made();
+    tracing::info!(
+        upstream = &**upstream.name(),
+        principal = principal.name(),
+        issuer = made.issuer,
+        "a person has logged in by a page"
+    );
+    // Before it is looked: what happens meanwhile is not missed.
     let mut changes = upstream.changes();
-    let is_settled = || matches!(upstream.state(), State::Ready | State::Idle | State::Stopped);
+    upstream.seat(&principal).login_was_made();
+    let is_settled = || matches!(upstream.seat(&principal).state(), State::Ready | State::Idle | State::Stopped);
     let settled = async { while !is_settled() && changes.changed().await.is_ok() {} };
     let _in_time = timeout(CONNECTED_WITHIN, settled).await;
-    Ok(upstream.state() == State::Ready)
+    Ok(upstream.seat(&principal).state() == State::Ready)
 }
 
 /// For the person: our words alone. The log has all of them.

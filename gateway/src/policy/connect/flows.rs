@@ -5,6 +5,7 @@ use super::flow::{Flow, PERSON_MAX, Stage, Visit, random};
 use super::logins::Begun;
 use crate::call::caller::{ClientSession, Principal};
 use http::HeaderMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -24,7 +25,7 @@ pub(super) enum Opened {
     /// Somebody has opened it in another browser.
     Taken,
     /// It is opened for the first time, by whom this cookie is given to.
-    First { id: String, upstream: Arc<str>, cookie: String },
+    First { id: String, upstream: Arc<str>, principal: Principal, cookie: String },
     /// It is opened again.
     Again { id: String },
 }
@@ -67,7 +68,7 @@ impl Flows {
             return Some((flow.id.clone(), flow.link.clone()));
         }
         let of_principal = flows.iter().filter(|flow| flow.principal == *principal).count();
-        if flows.len() >= FLOWS_MAX || of_principal >= OF_PRINCIPAL_MAX {
+        if of_principal >= OF_PRINCIPAL_MAX || flows.len() >= FLOWS_MAX && !make_room(&mut flows, of_principal) {
             return None;
         }
         let mut flow = Flow::new(upstream, principal)?;
@@ -102,7 +103,7 @@ impl Flows {
         flow.until = now + PERSON_MAX;
         let (upstream, principal) = (flow.upstream.clone(), flow.principal.clone());
         flows.retain(|other| other.id == id || !other.is_of(&upstream, &principal));
-        Opened::First { id, upstream, cookie }
+        Opened::First { id, upstream, principal, cookie }
     }
 
     /// It is known where the person goes on, or why nowhere.
@@ -179,6 +180,18 @@ impl Flows {
     }
 }
 
+/// Ends a login that nobody has opened, the oldest one of the principal with the most of them: at least two more than the one that asks has,
+/// so that a few principals do not take the logins of all others.
+fn make_room(flows: &mut Vec<Flow>, of_asking: usize) -> bool {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    flows.iter().for_each(|flow| *counts.entry(flow.principal.name()).or_default() += 1);
+    let is_unopened = |flow: &Flow| flow.visit.is_none();
+    let most = flows.iter().filter(|flow| is_unopened(flow)).map(|flow| counts[flow.principal.name()]).max();
+    let Some(most) = most.filter(|most| *most >= of_asking + 2) else { return false };
+    let oldest = flows.iter().position(|flow| is_unopened(flow) && counts[flow.principal.name()] == most);
+    oldest.map(|at| flows.remove(at)).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,8 +247,67 @@ mod tests {
         let flows = Flows::default();
         let all = |principal: &str| (0..=OF_PRINCIPAL_MAX).filter_map(|at| tell(&flows, at, principal)).count();
         assert_eq!(all("ada"), OF_PRINCIPAL_MAX);
-        let told: usize = (0..FLOWS_MAX).map(|at| all(&format!("p{at}"))).sum();
+        let told: usize = (1..FLOWS_MAX / OF_PRINCIPAL_MAX).map(|at| all(&format!("p{at}"))).sum();
         assert_eq!(told, FLOWS_MAX - OF_PRINCIPAL_MAX);
-        assert!(tell(&flows, 0, "ada").is_some(), "what is told already is told again");
+        let open = || flows.lock().len();
+        assert_eq!(open(), FLOWS_MAX);
+        let known = flows.lock()[0].link.clone();
+        assert!(tell(&flows, 0, "ada") == Some(known), "what is told already is told again");
+        // Those who have the most make room, one by one, until they have about as many as whoever asks.
+        let first = tell(&flows, 40, "p1");
+        assert!(first.is_none(), "it has the most itself");
+        let of_bob = all("bob");
+        assert!((OF_PRINCIPAL_MAX - 2..OF_PRINCIPAL_MAX).contains(&of_bob), "{of_bob}");
+        let told = (0..FLOWS_MAX * 2).filter(|at| tell(&flows, 0, &format!("q{at}")).is_some()).count();
+        assert!(
+            (FLOWS_MAX / 2..FLOWS_MAX).contains(&told) && open() == FLOWS_MAX,
+            "{told}, then there is an end: {}",
+            open()
+        );
+    }
+
+    #[tokio::test]
+    async fn what_one_principal_opens_brings_back_or_finishes_is_nothing_to_another() {
+        let flows = Flows::default();
+        let (upstream, ada, bob) = ("up1".into(), Principal::named("token:ada"), Principal::named("token:bob"));
+        let sessions = [(); 2].map(|()| Arc::new(ClientSession::mute("s")));
+        let (of_ada, ada_link) = flows.tell(&upstream, &ada, Some(&sessions[0])).unwrap();
+        let (of_bob, bob_link) = flows.tell(&upstream, &bob, Some(&sessions[1])).unwrap();
+        let borne = |link: &str, headers: &HeaderMap| match flows.open(link, headers, false) {
+            Opened::First { id, principal, cookie, .. } => {
+                let mut headers = HeaderMap::new();
+                headers.insert("cookie", format!("{}={cookie}", cookie::name(&id, false)).parse().unwrap());
+                (principal, headers)
+            }
+            _ => panic!("it is opened first"),
+        };
+        let (whose, in_ada) = borne(&ada_link, &HeaderMap::new());
+        assert_eq!(whose, ada);
+        assert!(flows.over("up1", &bob).is_some(), "the other one is not ended by that");
+        let (whose, in_bob) = borne(&bob_link, &in_ada);
+        assert_eq!(whose, bob);
+        assert!(matches!(flows.open(&ada_link, &in_bob, false), Opened::Taken));
+        let begin = |id: &str, state: &str| {
+            let finish: Box<dyn FnOnce(String) -> super::super::logins::Doing<bool> + Send> =
+                Box::new(|_| Box::pin(async { Ok(true) }));
+            let (url, state, issuer) = (String::new(), state.to_owned(), String::new());
+            flows.begun(id, Ok(Begun { url, state, issuer, elsewhere: None, scopes: Vec::new(), whose: None, finish }));
+        };
+        begin(&of_ada, "state-of-ada");
+        begin(&of_bob, "state-of-bob");
+        // The state of one in the browser of the other ends neither.
+        assert!(matches!(flows.brought("state-of-bob", &in_ada, false), Brought::Taken));
+        assert!(matches!(flows.brought("state-of-ada", &in_bob, false), Brought::Taken));
+        let (waits_ada, waits_bob) = (flows.over("up1", &ada).unwrap(), flows.over("up1", &bob).unwrap());
+        let Brought::Good { id, .. } = flows.brought("state-of-ada", &in_ada, false) else {
+            panic!("it is the right one")
+        };
+        assert_eq!(id, of_ada);
+        flows.done(&id);
+        assert!(waits_ada.has_changed().is_err(), "whoever waits for it goes on");
+        assert!(waits_bob.has_changed().is_ok(), "and nobody else does");
+        assert!(matches!(flows.brought("state-of-bob", &in_bob, false), Brought::Good { .. }));
+        flows.failed(&of_bob);
+        assert!(flows.lock().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Logs in on behalf of a person.
 
+use crate::call::caller::Principal;
 use std::pin::Pin;
 
 /// Something under way that comes to this, or to why not, in words for the person.
@@ -7,11 +8,19 @@ pub type Doing<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 
 /// Logs in to upstreams on behalf of a person.
 pub trait Logins: Send + Sync + 'static {
-    /// Whether a person can log in to an upstream by a page.
-    fn admits(&self, upstream: &str) -> bool;
+    /// What the person behind a principal can log in to at an upstream; `None` where nobody can.
+    fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry>;
 
-    /// Begins a login whose browser is sent back to an address.
-    fn begin(&self, upstream: &str, redirect: &str) -> Doing<Begun>;
+    /// Begins a login for a principal, whose browser is sent back to an address.
+    fn begin(&self, upstream: &str, principal: &Principal, redirect: &str) -> Doing<Begun>;
+}
+
+/// A login that can be made.
+pub struct Entry {
+    /// Whether it is that of the principal alone. Else all who call have it in common.
+    pub is_own: bool,
+    /// What is run for it where no page is.
+    pub command: String,
 }
 
 /// A login that waits for what the browser brings back.
@@ -26,6 +35,8 @@ pub struct Begun {
     pub elsewhere: Option<String>,
     /// What it is asked for; empty where that is whatever is usual there.
     pub scopes: Vec<String>,
+    /// The principal whose login it becomes, where it is not that of all.
+    pub whose: Option<String>,
     /// Goes on with the query that the browser brings: whether the upstream is connected with the login that is kept then.
     pub finish: Box<dyn FnOnce(String) -> Doing<bool> + Send>,
 }

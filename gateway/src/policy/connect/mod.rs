@@ -17,6 +17,6 @@ mod sender;
 // Serves the pages before anybody is asked for a token: a browser has none.
 mod service;
 
-pub use logins::{Begun, Doing, Logins};
+pub use logins::{Begun, Doing, Entry, Logins};
 pub use pages::Connect;
 pub use service::ConnectLayer;

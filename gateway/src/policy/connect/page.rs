@@ -38,7 +38,7 @@ pub(super) enum Told<'a> {
     Prefetched,
     Ending,
     Failed { upstream: &'a str, why: &'a str },
-    Done { upstream: &'a str, is_connected: bool },
+    Done { upstream: &'a str, whose: Option<&'a str>, is_connected: bool },
 }
 
 /// Says what is asked for by whom, and leads there.
@@ -52,11 +52,18 @@ pub(super) fn asked(Asked { upstream, principal, begun }: &Asked<'_>) -> Respons
         .elsewhere
         .as_ref()
         .map(|origin| format!("<dt>Its page is on another host</dt><dd><code>{}</code></dd>", escaped(origin)));
+    let whose = begun
+        .whose
+        .as_ref()
+        .map(|whose| {
+            format!("<dt>It becomes the login of</dt><dd><code>{}</code>, and of nobody else</dd>\n", escaped(whose))
+        })
+        .unwrap_or_default();
     let scopes: Vec<_> = begun.scopes.iter().map(|scope| format!("<code>{}</code>", escaped(scope))).collect();
     let scopes = if scopes.is_empty() { "what is usual there".to_owned() } else { scopes.join(" ") };
     let body = format!(
         "<p>{who} called something that needs your login.</p>\n\
-         <dl><dt>Upstream</dt><dd><code>{upstream}</code></dd>\n\
+         <dl><dt>Upstream</dt><dd><code>{upstream}</code></dd>\n{whose}\
          <dt>Authorization server</dt><dd><code>{issuer}</code></dd>\n{}\
          <dt>It is asked to allow</dt><dd>{scopes}</dd></dl>\n\
          <p><strong>Go on only if you have just asked for this yourself.</strong> Whoever gave you this link otherwise would act with your \
@@ -91,17 +98,17 @@ pub(super) fn told(status: StatusCode, told: &Told<'_>) -> Response<Bytes> {
                 escaped(why.trim_end_matches([':', '.', ' ']))
             ),
         ),
-        Told::Done { upstream, is_connected: true } => (
-            "Logged in",
-            format!("The upstream <code>{}</code> is connected. You can close this page.", escaped(upstream)),
-        ),
-        Told::Done { upstream, is_connected: false } => (
-            "Logged in",
-            format!(
-                "The login is kept, and the upstream <code>{}</code> is not connected yet. You can close this page.",
-                escaped(upstream)
-            ),
-        ),
+        Told::Done { upstream, whose, is_connected } => {
+            let whom = whose.map(|whose| format!(" for <code>{}</code>", escaped(whose))).unwrap_or_default();
+            let said = match is_connected {
+                true => format!("The upstream <code>{}</code> is connected{whom}.", escaped(upstream)),
+                false => format!(
+                    "The login is kept{whom}, and the upstream <code>{}</code> is not connected yet.",
+                    escaped(upstream)
+                ),
+            };
+            ("Logged in", format!("{said} You can close this page."))
+        }
     };
     response(status, title, &format!("<p>{text}</p>\n"))
 }
@@ -153,7 +160,8 @@ mod tests {
             Box::new(|_| Box::pin(async { Ok(true) }));
         let (state, issuer) = ("s".to_owned(), "https://as.example/<b>".to_owned());
         let scopes = vec!["a&b".to_owned(), "<script>".to_owned()];
-        Begun { url: url.to_owned(), state, issuer, elsewhere: Some("https://x\"'".to_owned()), scopes, finish }
+        let (elsewhere, whose) = (Some("https://x\"'".to_owned()), Some("oauth:<i>bob".to_owned()));
+        Begun { url: url.to_owned(), state, issuer, elsewhere, scopes, whose, finish }
     }
 
     #[test]
@@ -168,13 +176,24 @@ mod tests {
         assert!(
             !html.contains("<script") && !html.contains("<up>") && !html.contains("<ada>") && !html.contains("\"'")
         );
-        for words in
-            ["&lt;up&gt;", "token:&lt;ada&gt;", "a&amp;b", "?a=1&amp;b=&quot;&gt;", "&lt;b&gt;", "x&quot;&#39;"]
-        {
+        for words in [
+            "&lt;up&gt;",
+            "token:&lt;ada&gt;",
+            "of</dt><dd><code>oauth:&lt;i&gt;bob</code>",
+            "a&amp;b",
+            "?a=1&amp;b=&quot;&gt;",
+            "&lt;b&gt;",
+            "x&quot;&#39;",
+        ] {
             assert!(html.contains(words), "{words}: {html}");
         }
         let why = "<img src=x>:";
         let html = told(StatusCode::OK, &Told::Failed { upstream: "u", why }).into_body();
         assert!(String::from_utf8_lossy(&html).contains("completed: &lt;img src=x&gt;. Nothing was kept"));
+        for is_connected in [true, false] {
+            let done = Told::Done { upstream: "<u>", whose: Some("<w>"), is_connected };
+            let html = String::from_utf8(told(StatusCode::OK, &done).into_body().to_vec()).unwrap();
+            assert!(html.contains("<code>&lt;u&gt;</code>") && html.contains(" for <code>&lt;w&gt;</code>"), "{html}");
+        }
     }
 }

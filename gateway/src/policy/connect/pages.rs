@@ -3,17 +3,17 @@
 use super::cookie;
 use super::flow::{Flow, PERSON_MAX, Stage};
 use super::flows::{Brought, Flows, Opened, Shown};
-use super::logins::{Begun, Logins};
+use super::logins::{Begun, Doing, Entry, Logins};
 use super::page;
 use super::page::{Asked, Told};
-use crate::call::caller::Caller;
+use crate::call::caller::{Caller, Principal};
 use crate::call::refusal::Page;
 use crate::protocol::capabilities::Capabilities;
 use crate::runtime::Tasks;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -33,6 +33,8 @@ struct Inner {
     base: OnceLock<String>,
     /// How many principals may call. What one person logs in to for all of them is for no page that one of them is sent to.
     principals: AtomicUsize,
+    /// Whether each principal has a login of its own at any upstream.
+    has_own: AtomicBool,
     tasks: Tasks,
 }
 
@@ -40,7 +42,8 @@ impl Connect {
     /// None is reached yet. What goes on without a browser lives in this level.
     pub fn new(logins: impl Logins, tasks: &Tasks) -> Self {
         let (flows, logins, tasks) = (Flows::default(), Box::new(logins), tasks.clone());
-        Self(Arc::new(Inner { flows, logins, base: OnceLock::new(), principals: AtomicUsize::new(usize::MAX), tasks }))
+        let (principals, has_own) = (AtomicUsize::new(usize::MAX), AtomicBool::new(false));
+        Self(Arc::new(Inner { flows, logins, base: OnceLock::new(), principals, has_own, tasks }))
     }
 
     /// Browsers reach the gateway there: by TLS, or on its own machine. A login goes nowhere else.
@@ -56,15 +59,16 @@ impl Connect {
         }
     }
 
-    /// So many principals may call from now on.
-    pub fn called_by(&self, principals: usize) {
+    /// So many principals may call from now on, and there are upstreams where each of them has a login of its own, or not.
+    pub fn called_by(&self, principals: usize, has_own: bool) {
         self.0.principals.store(principals, Ordering::Relaxed);
+        self.0.has_own.store(has_own, Ordering::Relaxed);
     }
 
     /// Whether nobody else may call: then what this caller logs in to for all is for it alone. A certificate or a user of the machine
     /// comes beside the tokens that are counted.
-    fn is_alone(&self, caller: &Caller) -> bool {
-        let name = caller.principal.name();
+    fn is_alone(&self, principal: &Principal) -> bool {
+        let name = principal.name();
         self.0.principals.load(Ordering::Relaxed) == 1 && (name.is_empty() || name.starts_with("token:"))
     }
 
@@ -73,23 +77,27 @@ impl Connect {
         self.0.base.get().is_some()
     }
 
-    /// Whether a caller can be sent to a page at all.
+    /// Whether a caller can be sent to a page of any upstream.
     pub(super) fn can_send(&self, caller: &Caller) -> bool {
-        self.is_reached() && self.is_alone(caller) && caller.can().has(Capabilities::URL)
+        let has_any = || self.0.has_own.load(Ordering::Relaxed) || self.is_alone(&caller.principal);
+        self.is_reached() && has_any() && caller.can().has(Capabilities::URL)
+    }
+
+    /// What a principal can log in to at an upstream without doing so for others.
+    fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
+        let entry = self.0.logins.entry(upstream, principal)?;
+        (entry.is_own || self.is_alone(principal)).then_some(entry)
     }
 
     /// Where a caller can be sent that needs a login at an upstream, or one that allows more; `None` where it is to be told what to run.
     pub(super) fn page(&self, caller: &Caller, upstream: &Arc<str>, is_for_more: bool) -> Option<Page> {
-        let Inner { flows, logins, base, .. } = &*self.0;
-        let base = base.get()?;
-        if !self.can_send(caller) || !logins.admits(upstream) {
-            return None;
-        }
+        let Inner { flows, base, .. } = &*self.0;
+        let base = base.get().filter(|_| self.can_send(caller))?;
+        let Entry { command, .. } = self.entry(upstream, &caller.principal)?;
         let (id, link) = flows.tell(upstream, &caller.principal, caller.tenant.as_ref())?;
         let why = if is_for_more { "wants more than your login there allows" } else { "needs your login" };
-        let message = format!(
-            "The upstream `{upstream}` {why}: a page of the gateway says where to log in. Or run `trunkline login {upstream}`."
-        );
+        let message =
+            format!("The upstream `{upstream}` {why}: a page of the gateway says where to log in. Or run `{command}`.");
         Some(Page { id, url: format!("{base}{PATH}{link}"), message })
     }
 
@@ -117,8 +125,8 @@ impl Connect {
             Opened::Unknown => return page::told(StatusCode::NOT_FOUND, &Told::Unknown),
             Opened::Taken => return page::told(StatusCode::FORBIDDEN, &Told::Taken),
             Opened::Again { id } => (id, None),
-            Opened::First { id, upstream, cookie } => {
-                self.begin(&id, &upstream);
+            Opened::First { id, upstream, principal, cookie } => {
+                self.begin(&id, &upstream, &principal);
                 let set = cookie::set(&id, &cookie, is_secure, PERSON_MAX.as_secs());
                 (id, Some(set))
             }
@@ -138,9 +146,16 @@ impl Connect {
     }
 
     /// Finds out where to log in, whatever becomes of the browser that waits for that.
-    fn begin(&self, id: &str, upstream: &Arc<str>) {
+    fn begin(&self, id: &str, upstream: &Arc<str>, principal: &Principal) {
         let Some(base) = self.0.base.get() else { return };
-        let beginning = self.0.logins.begin(upstream, &format!("{base}{PATH}{CALLBACK}"));
+        let redirect = format!("{base}{PATH}{CALLBACK}");
+        let beginning: Doing<Begun> = match self.entry(upstream, principal) {
+            Some(_) => self.0.logins.begin(upstream, principal, &redirect),
+            // The configuration is another one than when the link was told.
+            None => {
+                Box::pin(async { Err("no page leads there any more, since others have the same login".to_owned()) })
+            }
+        };
         let (this, id, upstream) = (self.clone(), id.to_owned(), upstream.clone());
         self.0.tasks.spawn_until_end(async move {
             let begun = beginning.await;
@@ -160,7 +175,7 @@ impl Connect {
             Brought::Good { id, upstream, begun } => (id, upstream, begun),
         };
         let (this, (told, answer)) = (self.clone(), oneshot::channel());
-        let Begun { finish, .. } = *begun;
+        let Begun { finish, whose, .. } = *begun;
         // Whatever becomes of the browser: a code is good once.
         self.0.tasks.spawn_until_end(async move {
             let finished = finish(query).await;
@@ -169,7 +184,10 @@ impl Connect {
                 Err(_) => this.0.flows.failed(&id),
             }
             let _the_browser_has_gone = told.send(match finished {
-                Ok(is_connected) => page::told(StatusCode::OK, &Told::Done { upstream: &upstream, is_connected }),
+                Ok(is_connected) => {
+                    let whose = whose.as_deref();
+                    page::told(StatusCode::OK, &Told::Done { upstream: &upstream, whose, is_connected })
+                }
                 Err(why) => page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &upstream, why: &why }),
             });
         });
@@ -217,12 +235,15 @@ mod tests {
     struct Any;
 
     impl Logins for Any {
-        fn admits(&self, upstream: &str) -> bool {
-            upstream == "up"
+        fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
+            let is_own = upstream == "own" && !principal.is_anonymous();
+            let command = format!("log in to {upstream} for {}", principal.name());
+            ["up", "own"].contains(&upstream).then_some(Entry { is_own, command })
         }
 
-        fn begin(&self, _: &str, _: &str) -> Doing<Begun> {
-            Box::pin(async { Err("nobody is asked".to_owned()) })
+        fn begin(&self, upstream: &str, principal: &Principal, _: &str) -> Doing<Begun> {
+            let why = format!("nobody is asked at {upstream} for {}", principal.name());
+            Box::pin(async { Err(why) })
         }
     }
 
@@ -237,7 +258,7 @@ mod tests {
     fn is_sent(base: &str, principals: usize, caller: &Caller, upstream: &str) -> bool {
         let connect = Connect::new(Any, &Tasks::new());
         connect.reached_at(base);
-        connect.called_by(principals);
+        connect.called_by(principals, upstream == "own");
         connect.page(caller, &upstream.into(), false).is_some()
     }
 
@@ -269,5 +290,44 @@ mod tests {
             let caller = caller(principal, revision, capabilities);
             assert!(!is_sent(base, 1, &caller, "up"), "{caller:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn each_principal_is_sent_to_its_own_page_where_it_has_a_login_of_its_own_and_it_is_begun_for_that_one() {
+        let able = |principal| caller(principal, Revision::V2025_11_25, URL);
+        let base = "https://mcp.example.com";
+        let all = [
+            Principal::of_token("ada"),
+            Principal::of_certificate("CN=ada"),
+            Principal::of_user(7),
+            Principal::of_access_token("https://as.example", "app", "ada"),
+        ];
+        for principal in &all {
+            let able = able(principal.clone());
+            assert!(is_sent(base, 2, &able, "own") && !is_sent(base, 2, &able, "up"), "{able:?}");
+        }
+        assert!(!is_sent(base, 2, &able(Principal::anonymous()), "own"), "that login is of all without a credential");
+        assert!(is_sent(base, 1, &able(Principal::anonymous()), "own"));
+        let connect = Connect::new(Any, &Tasks::new());
+        connect.reached_at(base);
+        connect.called_by(2, true);
+        for principal in &all {
+            let page = connect.page(&able(principal.clone()), &"own".into(), false).unwrap();
+            assert!(page.message.ends_with(&format!("Or run `log in to own for {}`.", principal.name())), "{page:?}");
+            let link = page.url.strip_prefix("https://mcp.example.com/connect/").unwrap().to_owned();
+            let answer = connect.clone().answer(link, String::new(), HeaderMap::new()).await;
+            let said = String::from_utf8(answer.into_body().to_vec()).unwrap();
+            assert!(said.contains(&format!("nobody is asked at own for {}", principal.name())), "{said}");
+        }
+        // Before a link is opened it becomes one that leads to the login of all.
+        let alone = Connect::new(Any, &Tasks::new());
+        alone.reached_at(base);
+        alone.called_by(1, false);
+        let page = alone.page(&able(Principal::of_token("ada")), &"up".into(), false).unwrap();
+        alone.called_by(2, false);
+        let link = page.url.strip_prefix("https://mcp.example.com/connect/").unwrap().to_owned();
+        let answer = alone.clone().answer(link, String::new(), HeaderMap::new()).await;
+        let said = String::from_utf8(answer.into_body().to_vec()).unwrap();
+        assert!(said.contains("since others have the same login") && !said.contains("nobody is asked"), "{said}");
     }
 }
