@@ -11,7 +11,7 @@ use crate::router::names::MemberId;
 
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
 const INSTRUCTIONS_CHARS_MAX: usize = 16 * 1024;
-/// What an upstream that was never seen counts as having: it may turn out to.
+/// What an upstream counts as having that was never seen, or where the caller has yet to log in: it may turn out to.
 const ALL: Supports = Supports {
     tools: true,
     resources: true,
@@ -38,7 +38,8 @@ pub(crate) fn result(catalog: &Catalog, era: Era, grants: &Grants) -> Object {
 }
 
 fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> String {
-    let each = catalog.known_to(grants).map(|(_, known)| known.map_or(ALL, |inventory| inventory.supports));
+    let seen = catalog.known_to(grants).map(|(_, known)| known.filter(|inventory| !inventory.offers_login()));
+    let each = seen.map(|known| known.map_or(ALL, |inventory| inventory.supports));
     let has = |what: fn(&Supports) -> bool| each.clone().any(|supports| what(&supports));
     let mut parts = Vec::new();
     if has(|supports| supports.tools) {

@@ -3,6 +3,7 @@
 use super::rewrite::Rewritten;
 use super::{extensions, held, unseen};
 use crate::call::Call;
+use crate::call::caller::Grants;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::share::{Part, Shares};
@@ -14,8 +15,9 @@ use crate::protocol::value::splice;
 use crate::protocol::value::{Key, Object};
 use crate::router::catalog::snapshot::{Catalog, Found};
 use crate::router::catalog::{Current, Kind};
-use crate::router::names::{MemberId, suggest, uri};
+use crate::router::names::{MemberId, namespace, suggest, uri};
 use crate::router::tasks::{Named, Wrapped, routes};
+use crate::upstream::inventory::Inventory;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -131,6 +133,11 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
     };
     let Some(entry) = catalog.find(kind, &name, &call.caller.grants) else {
         let name = name.into_owned();
+        if let Some(member) = login_of(catalog, &name, &call.caller.grants).filter(|_| kind == Kind::Tools) {
+            call.params = call.params.set_by(Key::Name, json::quote(Inventory::LOGIN).as_bytes(), joined);
+            call.public = Some(name.into());
+            return Way::Ready(hand_over(catalog, member, call));
+        }
         return no_such_name(catalog, kind, &name, call);
     };
     if let Some(paths) = &entry.headers
@@ -147,6 +154,17 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
         call.public = Some(entry.public.clone());
     }
     Way::Ready(hand_over(catalog, entry.member, call))
+}
+
+/// The upstream whose login a name stands for. It is offered no more to a caller that has logged in, whose call may have begun before.
+fn login_of(catalog: &Catalog, public: &str, grants: &Grants) -> Option<MemberId> {
+    let (prefix, naming) = (public.strip_suffix(Inventory::LOGIN)?, &catalog.rules.naming);
+    let is_its = |own: &str| match namespace::is_bare(naming, own) {
+        true => prefix.is_empty(),
+        false => prefix.strip_suffix(&*naming.separator) == Some(own),
+    };
+    let mut personal = catalog.members.iter().filter(|(_, member)| member.owner.is_personal());
+    personal.find(|(id, member)| is_its(member.owner.prefix()) && catalog.sees(*id, grants)).map(|(id, _)| id)
 }
 
 /// A name that the catalog does not have. One that the caller may not use takes the very same way.

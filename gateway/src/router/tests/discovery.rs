@@ -22,6 +22,25 @@ async fn an_upstream_that_was_never_seen_counts_as_having_everything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_upstream_counts_as_having_everything_for_a_principal_that_has_yet_to_log_in_there() {
+    let a = Scripted::per_principal("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    a.offer_alone_to("ada", Inventory::to_log_in("a"));
+    a.offer_alone_to("bob", inventory(&["x"]));
+    let capabilities = async |principal| {
+        let plain = call(Method::Discover, "{}");
+        let caller = Caller { principal: Principal::named(principal), ..(*plain.caller).clone() };
+        let told = told(stage.router.handle(Call { caller: Arc::new(caller), ..plain })).await;
+        String::from_utf8_lossy(crate::protocol::json::get(told.as_bytes(), "capabilities").unwrap()).into_owned()
+    };
+    // Of the last one nobody knows yet whether it has logged in.
+    for (principal, has_all) in [("ada", true), ("bob", false), ("cyd", true)] {
+        let told = capabilities(principal).await;
+        assert_eq!((told.contains("\"tools\""), told.contains("\"prompts\"")), (true, has_all), "{principal}: {told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_single_flat_upstreams_instructions_pass_verbatim() {
     let a = Scripted::new("a", "a");
     a.offer(Inventory { instructions: Some(Bytes::from_static(br#""\u0041 \ud800""#)), ..inventory(&[]) });

@@ -272,3 +272,19 @@ async fn a_call_of_who_has_looked_at_no_list_waits_for_what_is_offered_or_leads_
     assert!(refusal.is_retriable() && refusal.message.contains("is still starting"), "{refusal}");
     assert_eq!(begun.elapsed().as_secs(), 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_call_of_a_login_that_has_begun_before_leads_there_also_when_it_is_offered_no_more() {
+    for (strategy, name) in [(Strategy::Prefix, "a__trunkline_login"), (Strategy::Flat, "trunkline_login")] {
+        let (a, b) = (Scripted::per_principal("a", "a"), Scripted::new("b", "b"));
+        b.offer(inventory(&["y"]));
+        let stage = Stage::new(strategy, &[&a, &b]);
+        a.offer_alone_to("ada", inventory(&["mine"]));
+        let params = format!("{{\"name\":\"{name}\"}}");
+        let log_in = || by("ada", Revision::NEWEST_MODERN, Method::ToolsCall, &params);
+        assert_eq!(told(stage.router.handle(log_in())).await, r#"{"own":{"name":"trunkline_login"}}"#, "{name}");
+        let caller = Caller { grants: Grants::of(Some(Arc::new(Rights::of([])))), ..(*log_in().caller).clone() };
+        let denied = stage.router.handle(Call { caller: Arc::new(caller), ..log_in() });
+        assert!(told(denied).await.contains("Unknown tool"), "it may see nothing of it");
+    }
+}

@@ -10,24 +10,25 @@ use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
 
-/// Its name, which no tool of such an upstream can have.
-const NAME: &str = "trunkline_login";
-
 impl Inventory {
+    /// Its name, which no tool of such an upstream can have.
+    pub(crate) const LOGIN: &str = "trunkline_login";
+
     /// That tool alone. To call it is to need a login, and that is told as everywhere.
     pub(crate) fn to_log_in(upstream: &str) -> Self {
         let text = format!(
             "Log in to `{upstream}`: its tools, resources and prompts are there once you have. The answer says where to log in, or what to run."
         );
         let definition = format!(
-            "{{\"name\":\"{NAME}\",\"title\":{title},\"description\":{text},\"inputSchema\":{{\"type\":\"object\"}},\
+            "{{\"name\":\"{name}\",\"title\":{title},\"description\":{text},\"inputSchema\":{{\"type\":\"object\"}},\
              \"annotations\":{{\"title\":{title},\"readOnlyHint\":true}}}}",
+            name = Self::LOGIN,
             title = json::quote(&format!("Log in to {upstream}")),
             text = json::quote(&text)
         );
         let definition = Object::parse(definition.into()).expect("what we write is an object");
         Self {
-            tools: Listing::of(vec![Item::of_gateway(NAME.into(), definition)]),
+            tools: Listing::of(vec![Item::of_gateway(Self::LOGIN.into(), definition)]),
             supports: Supports { tools: true, ..Supports::default() },
             ..Self::empty(Revision::V2025_11_25)
         }
@@ -35,7 +36,7 @@ impl Inventory {
 
     /// Whether a call is of that tool.
     pub(crate) fn is_login(call: &Call) -> bool {
-        call.method == Method::ToolsCall && call.params.text(Key::Name).is_some_and(|name| name == NAME)
+        call.method == Method::ToolsCall && call.params.text(Key::Name).is_some_and(|name| name == Self::LOGIN)
     }
 
     /// Whether it is all that is offered.
@@ -52,7 +53,12 @@ mod tests {
     fn it_can_be_offered_as_any_tool_and_names_its_upstream() {
         let alone = Inventory::to_log_in("up");
         let tool = &alone.tools[0];
-        assert!(tool.is_of_gateway() && *tool.key == *NAME && alone.counts() == [1, 0, 0, 0] && alone.offers_login());
+        assert!(
+            tool.is_of_gateway()
+                && *tool.key == *Inventory::LOGIN
+                && alone.counts() == [1, 0, 0, 0]
+                && alone.offers_login()
+        );
         let text = tool.definition.find("description").and_then(json::unquote).unwrap();
         assert!(text.starts_with("Log in to `up`"), "{text}");
         assert!(!Inventory::empty(Revision::V2025_11_25).offers_login());
