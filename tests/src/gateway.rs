@@ -171,7 +171,7 @@ impl Gateway {
     #[must_use]
     pub fn text(&self, config: &Config) -> String {
         let port = |url: &str| url.rsplit([':', '/']).find_map(|part| part.parse().ok()).expect("a port");
-        config.text(port(&self.url), port(&self.admin))
+        told(config, port(&self.url), port(&self.admin), &self.file.display().to_string())
     }
 
     /// Writes another configuration to its file, in one go.
@@ -281,11 +281,15 @@ impl StdioGateway {
     }
 }
 
-/// The configuration as a file; in it `$PORT` stands for the endpoint's port, and `$FILE` for the file's own path.
+/// The configuration as a file.
 fn written(scratch: &Scratch, config: &Config, port: u16, admin_port: u16) -> PathBuf {
     let path = scratch.path().join("trunkline.toml").display().to_string();
-    let text = config.text(port, admin_port).replace("$PORT", &port.to_string()).replace("$FILE", &path);
-    scratch.file("trunkline.toml", &text)
+    scratch.file("trunkline.toml", &told(config, port, admin_port, &path))
+}
+
+/// The text of that file; in it `$PORT` stands for the endpoint's port, and `$FILE` for the file's own path.
+fn told(config: &Config, port: u16, admin_port: u16, path: &str) -> String {
+    config.text(port, admin_port).replace("$PORT", &port.to_string()).replace("$FILE", path)
 }
 
 /// A port below those that the system gives out itself, different for every caller and test process.

@@ -1,6 +1,6 @@
-//! An identity provider on loopback: registers clients, logs a person in without asking, gives out tokens and rotates them.
+//! An identity provider on loopback: registers clients, logs persons in without asking, gives out tokens and rotates them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::authority::{Authority, serve};
 use crate::canary::base64;
 use crate::tape::Tape;
 
-/// An identity provider. It is as strict as they come: a refresh token that is shown twice ends the whole login.
+/// An identity provider. It is as strict as they come: a refresh token that is shown twice ends its login.
 pub struct Identity {
     /// Its issuer.
     pub url: String,
@@ -45,17 +45,16 @@ struct State {
     iss: Option<String>,
     /// The code and its challenge, its client, its redirect URI, and what was asked for.
     codes: HashMap<String, [String; 4]>,
-    /// What was asked for last.
+    /// What a login on another device asks for.
     scopes: String,
     given: usize,
     /// Seconds that a token lasts.
     lasts: Option<u64>,
-    /// When the last one ends, and how many were followed by another one before they had ended.
-    ends: Option<Instant>,
+    /// How many tokens were followed by another one before they had ended.
     followed: usize,
-    /// The refresh token that is good, and those that were.
-    refresh: Option<String>,
-    used: HashSet<String>,
+    logins: Vec<Login>,
+    /// The number of the login that each token is of, whether it is good or was.
+    of: HashMap<String, usize>,
     /// Whether refresh tokens are given out.
     is_final: bool,
     /// The browser is sent back with an error in place of a code, and with this description of it.
@@ -65,6 +64,17 @@ struct State {
     entered: Option<Result<(), &'static str>>,
     /// What is given out otherwise for a login on another device.
     shown: Option<(String, String)>,
+}
+
+/// What goes on from one token to the next.
+#[derive(Default)]
+struct Login {
+    scopes: String,
+    /// The tokens that are good.
+    access: String,
+    refresh: Option<String>,
+    /// When that ends.
+    ends: Option<Instant>,
 }
 
 impl Identity {
@@ -150,9 +160,23 @@ impl Identity {
         self.state().refusal = status;
     }
 
-    /// Ends the login: its refresh token is good no more.
+    /// Ends all logins: their refresh tokens are good no more.
     pub fn ends(&self) {
-        self.state().refresh = None;
+        self.state().logins.iter_mut().for_each(|login| login.refresh = None);
+    }
+
+    /// Ends the login of this number: its tokens are good no more.
+    pub fn ends_one(&self, login: usize) {
+        let mut state = self.state();
+        let login = &mut state.logins[login];
+        login.refresh = None;
+        self.guard.dismiss(&login.access);
+    }
+
+    /// The number of the login that a token is of.
+    #[must_use]
+    pub fn login_of(&self, token: &str) -> Option<usize> {
+        self.state().of.get(token).copied()
     }
 
     /// How often it was asked at its token end point in this way.
@@ -221,8 +245,8 @@ impl Identity {
         if let Some(status) = state.refusal {
             return status;
         }
-        if state.refresh.as_ref() == Some(&fields["token"]) {
-            state.refresh = None;
+        if let Some(login) = state.logins.iter_mut().find(|login| login.refresh.as_ref() == Some(&fields["token"])) {
+            login.refresh = None;
         }
         self.guard.dismiss(&fields["token"]);
         200
@@ -234,7 +258,7 @@ impl Identity {
             return (status, json!({}));
         }
         let invalid = (400, json!({ "error": "invalid_grant", "error_description": "canary-refresh-1 or so" }));
-        if fields["grant_type"] == "authorization_code" {
+        let number = if fields["grant_type"] == "authorization_code" {
             let Some([challenge, client, redirect, scopes]) = state.codes.remove(&fields["code"]) else {
                 return invalid;
             };
@@ -242,7 +266,7 @@ impl Identity {
             if challenge != s256(&fields["code_verifier"]) || redirect != fields["redirect_uri"] || is_another {
                 return invalid;
             }
-            state.scopes = scopes;
+            state.begin(scopes)
         } else if fields["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code" {
             match state.entered {
                 _ if fields["device_code"] != "canary-device" => return invalid,
@@ -253,33 +277,52 @@ impl Identity {
                 }
                 Some(Ok(())) => {}
             }
+            let scopes = state.scopes.clone();
+            state.begin(scopes)
         } else {
             let shown = &fields["refresh_token"];
-            let is_good = state.refresh.as_ref() == Some(shown);
-            if !is_good {
+            let Some(number) = state.of.get(shown).copied() else { return invalid };
+            let login = &mut state.logins[number];
+            if login.refresh.as_ref() != Some(shown) {
                 // Whoever shows one twice may have stolen it.
-                if state.used.contains(shown) {
-                    state.refresh = None;
-                }
+                login.refresh = None;
                 return invalid;
             }
-            state.used.insert(shown.clone());
-            state.followed += usize::from(state.ends.is_some_and(|ends| Instant::now() < ends));
-        }
-        state.ends = state.lasts.map(|lasts| Instant::now() + Duration::from_secs(lasts));
+            let is_in_time = login.ends.is_some_and(|ends| Instant::now() < ends);
+            state.followed += usize::from(is_in_time);
+            number
+        };
+        (200, self.given(&mut state, number))
+    }
+
+    /// The next tokens of a login.
+    fn given(&self, state: &mut State, number: usize) -> Value {
         state.given += 1;
         let (access, refresh) = (format!("canary-access-{}", state.given), format!("canary-refresh-{}", state.given));
+        state.of.extend([(access.clone(), number), (refresh.clone(), number)]);
+        let (lasts, is_final) = (state.lasts, state.is_final);
+        let login = &mut state.logins[number];
+        login.ends = lasts.map(|lasts| Instant::now() + Duration::from_secs(lasts));
         self.guard.admit(&access);
-        self.guard.allows(&access, &state.scopes);
+        self.guard.allows(&access, &login.scopes);
+        login.access.clone_from(&access);
         let mut given = json!({ "access_token": access, "token_type": "Bearer" });
-        if let Some(lasts) = state.lasts {
+        if let Some(lasts) = lasts {
             given["expires_in"] = json!(lasts);
         }
-        if !state.is_final {
+        if !is_final {
             given["refresh_token"] = json!(refresh);
-            state.refresh = Some(refresh);
+            login.refresh = Some(refresh);
         }
-        (200, given)
+        given
+    }
+}
+
+impl State {
+    /// A login with this, and its number.
+    fn begin(&mut self, scopes: String) -> usize {
+        self.logins.push(Login { scopes, ..Login::default() });
+        self.logins.len() - 1
     }
 }
 
