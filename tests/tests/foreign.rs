@@ -1,6 +1,7 @@
 //! The gateway between other people's programs: official clients and servers, and the official suite.
 
 mod conformance;
+mod day;
 mod editors;
 mod everything;
 mod identity;

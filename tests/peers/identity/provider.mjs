@@ -1,6 +1,6 @@
 // An authorization server that gives tokens for a resource: to clients of its own by their credentials, as JSON Web Tokens, to `quiet` such
-// that say nothing; and to clients that register themselves once a person has logged in, who consents to everything. Those last for
-// LASTS seconds. It says on stdout where it is.
+// that say nothing; and to clients that register themselves once a person has logged in, who consents to everything: who `login_hint` names,
+// else `ann`. Those last for LASTS seconds. It says on stdout where it is.
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -11,7 +11,7 @@ const PERSON = 'ann';
 async function consent(provider, request, response) {
   const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
   if (prompt.name === 'login') {
-    return provider.interactionFinished(request, response, { login: { accountId: PERSON } });
+    return provider.interactionFinished(request, response, { login: { accountId: params.login_hint ?? PERSON } });
   }
   const { accountId } = session;
   const grant = grantId ? await provider.Grant.find(grantId) : new provider.Grant({ accountId, clientId: params.client_id });
@@ -39,6 +39,8 @@ const server = createServer({ keepAliveTimeout: 600000 }).listen(0, '127.0.0.1',
     scopes: ['read', 'admin', 'offline_access'],
     findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+    // A client may come to ask for more than it has registered for, as with most that are in use.
+    extraClientMetadata: { properties: ['asks_for'], validator: (_, __, ___, metadata) => delete metadata.scope },
     issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
     features: {
       clientCredentials: { enabled: true },

@@ -7,12 +7,25 @@ export const finish = (transport, back) => transport.finishAuth(back.searchParam
 
 export const transportTo = (url, options) => new StreamableHTTPClientTransport(new URL(url), options);
 
-export async function connect(url, transport = transportTo(url)) {
+/** There are no sessions, and what a token lacks the SDK asks for by itself. */
+export const isGone = () => false;
+export const isShort = () => false;
+
+/** Whoever has a `visit` can be sent to a page; `changed` is told that other tools are there. */
+export async function connect(url, transport = transportTo(url), { visit, changed } = {}) {
   const client = new Client(
     { name: "typescript-sdk-2", version: "1" },
-    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } },
+    {
+      capabilities: { elicitation: { form: {}, ...(visit && { url: {} }) } },
+      versionNegotiation: { mode: { pin: "2026-07-28" } },
+      ...(changed && { listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } } }),
+    },
   );
-  client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { confirmed: true } }));
+  client.setRequestHandler("elicitation/create", async ({ params }) => {
+    if (params.mode !== "url") return { action: "accept", content: { confirmed: true } };
+    await visit(params.url);
+    return { action: "accept" };
+  });
   await client.connect(transport);
   return {
     tools: async () => (await client.listTools(undefined, FRESH)).tools,
@@ -20,7 +33,7 @@ export async function connect(url, transport = transportTo(url)) {
     resources: async () => (await client.listResources(undefined, FRESH)).resources,
     read: (uri) => client.readResource({ uri }, FRESH),
     prompts: async () => (await client.listPrompts(undefined, FRESH)).prompts,
-    prompt: (name) => client.getPrompt({ name }),
+    prompt: (name, given) => client.getPrompt({ name, arguments: given }),
     close: () => client.close(),
   };
 }

@@ -4,12 +4,12 @@ const BACK = "http://127.0.0.1:9/callback";
 const HOPS = 9;
 
 /** Follows a link as a browser does, to where it leads back to a program of this machine. */
-export async function follow(link, back = "/callback") {
+export async function follow(link, back = "/callback", browse = fetch) {
   let at = new URL(link);
   const cookies = new Map();
   for (let hop = 0; hop < HOPS; hop++) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const answer = await fetch(at, { redirect: "manual", headers: cookie ? { cookie } : {} });
+    const answer = await browse(at, { redirect: "manual", headers: cookie ? { cookie } : {} });
     for (const set of answer.headers.getSetCookie()) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(set);
       cookies.set(name, value);
@@ -26,13 +26,18 @@ export async function follow(link, back = "/callback") {
 export class Visitor {
   visits = 0;
   #told;
+  #person;
+  #browse;
   #kept = {};
   #came;
   #isAway = false;
 
-  constructor(told, document) {
+  /** Of a person of this name, if it logs in by name, with a browser that fetches so. */
+  constructor(told, document, { person, browse } = {}) {
     this.#told = told;
     this.clientMetadataUrl = document;
+    this.#person = person;
+    this.#browse = browse;
   }
 
   get redirectUrl() {
@@ -91,7 +96,9 @@ export class Visitor {
   async redirectToAuthorization(url) {
     this.visits += 1;
     this.#isAway = true;
-    this.#came = await follow(url);
+    const link = new URL(url);
+    if (this.#person) link.searchParams.set("login_hint", this.#person);
+    this.#came = await follow(link, undefined, this.#browse);
   }
 
   /** Has the refresh token made good for nothing (RFC 7009), at the authorization server where it is from. */
