@@ -65,6 +65,7 @@ mod odd_clients;
 mod own_sessions;
 mod parked;
 mod pasted;
+mod personal;
 mod plain_calls;
 mod probing;
 mod progress;

@@ -307,6 +307,11 @@ async fn each_principal_has_a_page_of_its_own_whose_login_becomes_its_own_and_en
             let own = bob_visit.expect("its visit has a name");
             assert!(told.contains(&own), "of its own login alone: {told}");
         }
+        let request = if revision.is_modern() { again(&echo(), &of_ada, ACCEPT) } else { echo() };
+        assert_eq!(ada.request(request).await.text(), "{\"a\":1}");
+        if let Some(waiting) = waiting {
+            assert_eq!(waiting.answer().await.text(), "{\"a\":1}");
+        }
         let whole = "upstream `up`: 2 principals have logged in: token:ada, token:bob";
         assert!(run(&gateway, &["check"]).await.contains(whole));
     }

@@ -19,8 +19,8 @@ use crate::call::LogLevel;
 use crate::call::caller::rights::Role;
 use crate::call::caller::{Caller, ClientSession, Grants, Principal};
 use crate::call::reply::{Failure, Outcome};
-use crate::health::Cause;
 use crate::health::row::State;
+use crate::health::{Cause, CauseCode};
 use crate::memory::Refusals;
 use crate::memory::account::Kind as MemoryKind;
 use crate::memory::budget::Budget;
@@ -60,6 +60,8 @@ struct Scripted {
     answer: Box<Answer>,
     /// What its instances offer, by session; `None` where there are none.
     own: Option<Mutex<HashMap<Arc<str>, Offers>>>,
+    /// Why a principal has to log in.
+    to_log_in: Mutex<Option<Cause>>,
     /// What it offers to each principal, by its name; `None` where all have one login.
     personal: Option<Mutex<HashMap<String, Offers>>>,
     /// What it offers to those who declare other capabilities, by what they declare; `None` where all see the same.
@@ -106,6 +108,7 @@ impl Scripted {
             heard: Mutex::default(),
             answer: Box::new(answer),
             own: None,
+            to_log_in: Mutex::default(),
             personal: None,
             variants: None,
             remark: Mutex::default(),
@@ -196,6 +199,9 @@ impl Owner for Scripted {
     }
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Some(self.own.as_ref()?.lock().unwrap().get(session.id())?.subscribe())
+    }
+    fn cause_for(&self, _: &Principal) -> Option<Cause> {
+        self.to_log_in.lock().unwrap().clone()
     }
     fn is_personal(&self) -> bool {
         self.personal.is_some()

@@ -12,6 +12,8 @@ mod timing;
 mod extensions;
 // What the gateway says of itself: the union of what its upstreams can, and their instructions.
 mod discover;
+// Calls at upstreams that each principal logs in to for itself, by names that are not offered to the caller now.
+mod login;
 // What is said of a tool that is kept from clients until somebody approves it.
 mod held;
 // What is said of a name or URI that only upstreams can own that were never seen.

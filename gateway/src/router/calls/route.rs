@@ -1,9 +1,8 @@
 //! What concerns one upstream: calls by name, by URI, by reference.
 
 use super::rewrite::Rewritten;
-use super::{extensions, held, unseen};
+use super::{extensions, held, login, unseen};
 use crate::call::Call;
-use crate::call::caller::Grants;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::share::{Part, Shares};
@@ -15,7 +14,7 @@ use crate::protocol::value::splice;
 use crate::protocol::value::{Key, Object};
 use crate::router::catalog::snapshot::{Catalog, Found};
 use crate::router::catalog::{Current, Kind};
-use crate::router::names::{MemberId, namespace, suggest, uri};
+use crate::router::names::{MemberId, suggest, uri};
 use crate::router::tasks::{Named, Wrapped, routes};
 use crate::upstream::inventory::Inventory;
 use std::sync::Arc;
@@ -90,7 +89,8 @@ impl Routes {
         let owners = owners_of(&current.load(), &call);
         let is_awaited = |id: &MemberId| {
             let catalog = current.load();
-            catalog.is_awaited(*id) && catalog.members[*id].owner.cause_for(&call.caller.principal).is_none()
+            (catalog.is_awaited(*id) || login::is_all(&catalog, *id))
+                && catalog.members[*id].owner.cause_for(&call.caller.principal).is_none()
         };
         if !owners.iter().any(is_awaited) {
             return refuse(&call, refusal);
@@ -108,7 +108,8 @@ impl Routes {
         }
         Reply::deferred(async move {
             let _permit = permit;
-            let catalog = current.until(limit, |now| owners.iter().all(|id| !now.is_awaited(*id))).await;
+            let is_open = |now: &Catalog, id: MemberId| now.is_awaited(id) || login::is_all(now, id);
+            let catalog = current.until(limit, |now| !owners.iter().any(|id| is_open(now, *id))).await;
             match again(&catalog, call.clone()) {
                 Way::Ready(reply) => reply,
                 // How they stand by now.
@@ -122,7 +123,7 @@ impl Routes {
 fn owners_of(catalog: &Catalog, call: &Call) -> Vec<MemberId> {
     let grants = &call.caller.grants;
     match call.params.text(Key::Name) {
-        Some(name) => catalog.unseen_owners(&name, grants).collect(),
+        Some(name) => catalog.unseen_owners(&name, grants).chain(login::wanted(catalog, &name, grants)).collect(),
         None => catalog.unseen().filter(|id| catalog.sees(*id, grants)).collect(),
     }
 }
@@ -133,11 +134,6 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
     };
     let Some(entry) = catalog.find(kind, &name, &call.caller.grants) else {
         let name = name.into_owned();
-        if let Some(member) = login_of(catalog, &name, &call.caller.grants).filter(|_| kind == Kind::Tools) {
-            call.params = call.params.set_by(Key::Name, json::quote(Inventory::LOGIN).as_bytes(), joined);
-            call.public = Some(name.into());
-            return Way::Ready(hand_over(catalog, member, call));
-        }
         return no_such_name(catalog, kind, &name, call);
     };
     if let Some(paths) = &entry.headers
@@ -156,20 +152,14 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
     Way::Ready(hand_over(catalog, entry.member, call))
 }
 
-/// The upstream whose login a name stands for. It is offered no more to a caller that has logged in, whose call may have begun before.
-fn login_of(catalog: &Catalog, public: &str, grants: &Grants) -> Option<MemberId> {
-    let (prefix, naming) = (public.strip_suffix(Inventory::LOGIN)?, &catalog.rules.naming);
-    let is_its = |own: &str| match namespace::is_bare(naming, own) {
-        true => prefix.is_empty(),
-        false => prefix.strip_suffix(&*naming.separator) == Some(own),
-    };
-    let mut personal = catalog.members.iter().filter(|(_, member)| member.owner.is_personal());
-    personal.find(|(id, member)| is_its(member.owner.prefix()) && catalog.sees(*id, grants)).map(|(id, _)| id)
-}
-
 /// A name that the catalog does not have. One that the caller may not use takes the very same way.
-fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
+fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, mut call: Call) -> Way {
     let grants = &call.caller.grants;
+    if let Some(owner) = login::by_tool(catalog, name, grants).filter(|_| kind == Kind::Tools) {
+        call.params = call.params.set_by(Key::Name, json::quote(Inventory::LOGIN).as_bytes(), joined);
+        call.public = Some(name.into());
+        return Way::Ready(hand_over(catalog, owner, call));
+    }
     if let Some(refusal) = held::refusal(catalog, kind, name, &call) {
         return Way::Ready(refuse(&call, refusal));
     }
@@ -178,9 +168,14 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
     if let Some(only) = catalog.transparent().filter(passes) {
         return Way::Ready(hand_over(catalog, only, call));
     }
-    // A client that knows it from before is told to log in, as whoever has logged in before is.
-    if let Some(owner) = catalog.without_login(name, grants).filter(passes) {
-        return Way::Ready(hand_over(catalog, owner, call));
+    // A client that knows it from before is told to log in. Who has logged in just now waits for what is offered then: a name that is not
+    // known to be of an upstream is not sent there.
+    if let Some(owner) = login::wanted(catalog, name, grants).filter(passes) {
+        let refusal = unseen::refusal(catalog, std::iter::once(owner), &call, name);
+        return match login::is_needed(catalog, owner, &call.caller.principal) {
+            true => Way::Ready(refuse(&call, refusal)),
+            false => Way::Unseen(call, refusal),
+        };
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
     let unknown = || catalog.unseen_owners(name, grants).chain(catalog.empty_owners(kind, name, grants));

@@ -299,12 +299,6 @@ impl Catalog {
         self.unseen().filter(move |id| self.may_own(*id, public) && self.sees(*id, grants))
     }
 
-    /// The upstream that offers a caller nothing but to log in, where a name could be of it.
-    pub(crate) fn without_login(&self, public: &str, grants: &Grants) -> Option<MemberId> {
-        let mut all = self.known.iter().filter(|(_, known)| known.as_deref().is_some_and(Inventory::offers_login));
-        all.find(|(id, _)| self.may_own(*id, public) && self.sees(*id, grants)).map(|(id, _)| id)
-    }
-
     /// Upstreams of which not all could be read the last time, or that have failed since, and whose a name could be, of those that a
     /// caller may see.
     pub(crate) fn partly_seen_owners(&self, public: &str, grants: &Grants) -> impl Iterator<Item = MemberId> {
@@ -329,7 +323,8 @@ impl Catalog {
         })
     }
 
-    fn may_own(&self, id: MemberId, public: &str) -> bool {
+    /// Whether a name could be of an upstream.
+    pub(crate) fn may_own(&self, id: MemberId, public: &str) -> bool {
         let member = &self.members[id];
         let rest = public.strip_prefix(member.owner.prefix());
         self.is_bare(member) || rest.is_some_and(|rest| rest.starts_with(&*self.rules.naming.separator))

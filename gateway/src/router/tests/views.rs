@@ -261,9 +261,22 @@ async fn a_call_of_who_has_looked_at_no_list_waits_for_what_is_offered_or_leads_
         a.offer_alone_to("ada", inventory(&["mine"]));
     });
     assert_eq!(answer, r#"{"own":{"name":"mine"}}"#);
-    // Its upstream knows that nobody has logged in, and says what to do.
     a.offer_alone_to("bob", Inventory::to_log_in("a"));
-    assert_eq!(told(stage.router.handle(mine("bob"))).await, r#"{"own":{"name":"a__mine"}}"#);
+    *a.to_log_in.lock().unwrap() = Some(Cause::new(CauseCode::LoginRequired, "needs login"));
+    let refused = refusal(stage.router.handle(mine("bob"))).await;
+    assert!(refused.reason == Reason::Login && refused.message.contains("needs login"), "{refused}");
+    // It has logged in just now: what is offered then is waited for, and nothing is sent before.
+    *a.to_log_in.lock().unwrap() = None;
+    let (answer, ()) = tokio::join!(told(stage.router.handle(mine("bob"))), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        a.offer_alone_to("bob", inventory(&["mine"]));
+    });
+    assert_eq!(answer, r#"{"own":{"name":"mine"}}"#);
+    a.offer_alone_to("bob", Inventory::to_log_in("a"));
+    settle().await;
+    // Its retry of the tool that it was offered leads to who knows that it has.
+    let entered = by("ada", Revision::NEWEST_MODERN, Method::ToolsCall, r#"{"name":"a__trunkline_login"}"#);
+    assert_eq!(told(stage.router.handle(entered)).await, r#"{"own":{"name":"trunkline_login"}}"#);
     let caller = Caller { grants: tools_alone(&["a__other"]), ..(*mine("bob").caller).clone() };
     let denied = stage.router.handle(Call { caller: Arc::new(caller), ..mine("bob") });
     assert!(told(denied).await.contains("Unknown tool"), "it may not have it in any case");

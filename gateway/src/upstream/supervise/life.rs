@@ -87,6 +87,7 @@ impl Supervisor {
         }
         instance.admission.gate.expect(&peer);
         instance.era.set(peer.revision().era());
+        instance.offering.login_was_made();
         if instance.offering.inventory.borrow().is_some() || instance.trial.is_some() {
             // What it offers is known from its last life, or from the other era: calls need not wait for the lists, and so it is up.
             open_gate(&instance, &peer);

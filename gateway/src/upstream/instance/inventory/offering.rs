@@ -105,6 +105,11 @@ impl Offering {
         Self { inventory: known, identity: primary.identity.clone(), ..Self::default() }
     }
 
+    /// Where nothing was offered but to log in, nothing is known from now on.
+    pub(crate) fn login_was_made(&self) {
+        self.inventory.send_if_modified(|known| known.take_if(|known| known.offers_login()).is_some());
+    }
+
     /// From now on this is what the instance offers.
     pub(super) fn publish(&self, inventory: Inventory, is_http: bool) {
         // Also where it comes from the disk: what the upstream says with the next read holds for it, too.
