@@ -153,3 +153,21 @@ async fn orders_are_for_what_there_is_of_every_principal() {
     order(&gateway, "start").await;
     assert_eq!(ada.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
 }
+
+#[tokio::test]
+async fn who_has_yet_to_log_in_takes_no_place_of_who_has() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let gateway = serve(&guarded, "max_instances = 1\n").await;
+    logged_in(&gateway, "token:bob").await;
+    let (ada, bob) = (come(&gateway, MODERN, ADA).await, come(&gateway, MODERN, BOB).await);
+    assert_eq!(ada.tools().await, [LOGIN]);
+    // The other one goes on looking.
+    until("there is a place for it", || async {
+        assert_eq!(ada.tools().await, [LOGIN]);
+        bob.tools().await.contains(&"up__echo".into()).then_some(())
+    })
+    .await;
+    assert_eq!(bob.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+    // What it is offered is known still.
+    assert_eq!(ada.tools().await, [LOGIN]);
+}

@@ -1,6 +1,6 @@
 //! The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 
-use super::personal::PersonalLists;
+use super::personal::{PersonalLists, needs_login};
 use crate::call::Call;
 use crate::call::caller::{Caller, ClientSession, Principal};
 use crate::call::refusal::Refusal;
@@ -203,9 +203,14 @@ impl Instances {
 
     /// Ends what of these shares was longest without a call, where that is long enough.
     fn make_room(&self, table: &mut Table, after: Duration, is_of: impl Fn(&Share) -> bool) -> bool {
-        let is_idle = |one: &InstanceEntry| one.calls == 0 && one.idle_since.elapsed() >= after && is_of(one.share());
+        // One that waits for a person to log in has no connection, and what it offers is kept.
+        let waits = |one: &InstanceEntry| self.lists.is_some() && needs_login(&one.instance);
+        let is_idle = |one: &InstanceEntry| {
+            one.calls == 0 && is_of(one.share()) && (one.idle_since.elapsed() >= after || waits(one))
+        };
         let idle = table.open.iter().filter(|(_, one)| is_idle(one));
-        let Some(key) = idle.min_by_key(|(_, one)| one.idle_since).map(|(key, _)| key.clone()) else { return false };
+        let first = idle.min_by_key(|(_, one)| (!waits(one), one.idle_since)).map(|(key, _)| key.clone());
+        let Some(key) = first else { return false };
         if let Some(level) = table.open.remove(&key).and_then(|entry| entry.level) {
             level.end();
         }

@@ -101,7 +101,7 @@ impl Seat {
 }
 
 /// Whether the principal of an instance is to log in.
-fn needs_login(instance: &Instance) -> bool {
+pub(super) fn needs_login(instance: &Instance) -> bool {
     let health = instance.status.handle.health();
     !health.state.is_up() && health.cause.is_some_and(|cause| cause.codes().contains(&CauseCode::LoginRequired))
 }
