@@ -8,8 +8,15 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::secrets::{mask, printable};
 use crate::upstream::config::ClientCredentials;
-use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
-use oauth2::{AuthType, ClientId, ClientSecret, HttpRequest, RequestTokenError, Scope, TokenResponse, TokenUrl};
+use oauth2::basic::{
+    BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
+    BasicTokenType,
+};
+use oauth2::{
+    AuthType, Client, ClientId, ClientSecret, ExtraTokenFields, HttpRequest, RequestTokenError, Scope,
+    StandardRevocableToken, StandardTokenResponse, TokenResponse, TokenUrl,
+};
+use serde::{Deserialize, Serialize};
 use std::pin::Pin;
 
 /// What is to be looked at where another one answers than a token end point.
@@ -19,12 +26,31 @@ const GRANT: &[u8] = b"grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atok
 const SUBJECT_TYPE: &str = "subject_token_type";
 const WANTED_TYPE: &str = "requested_token_type";
 const ACCESS: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// What says of a token only how it is written: an access token may be.
+const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 /// So much of its words is told.
 const SAID_CHARS: usize = 200;
 
 /// A question under way.
-type Asking<'a> = Pin<Box<dyn Future<Output = Result<BasicTokenResponse, Refusal>> + Send + 'a>>;
+type Asking<'a> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>>;
+type Answer = StandardTokenResponse<Exchanged, BasicTokenType>;
 type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
+
+type AskingClient = Client<
+    BasicErrorResponse,
+    Answer,
+    BasicTokenIntrospectionResponse,
+    StandardRevocableToken,
+    BasicRevocationErrorResponse,
+>;
+
+/// What the answer to an exchange has beside a token.
+#[derive(Debug, Serialize, Deserialize)]
+struct Exchanged {
+    issued_token_type: Option<serde_json::Value>,
+}
+
+impl ExtraTokenFields for Exchanged {}
 
 /// Asks for a token.
 pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Unissued> {
@@ -40,7 +66,7 @@ async fn asked(client: &ClientCredentials, subject: Option<&str>, tasks: Tasks) 
     let unfit = |_| unavailable("`token_url` is no URL of a token end point");
     let url = TokenUrl::new(client.endpoint.url.to_string()).map_err(unfit)?;
     let kind = if client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
-    let mut asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url).set_auth_type(kind);
+    let mut asking = AskingClient::new(ClientId::new(client.id.clone())).set_token_uri(url).set_auth_type(kind);
     if let Some(secret) = &client.secret {
         asking = asking.set_client_secret(ClientSecret::new(secret.clone()));
     }
@@ -70,7 +96,24 @@ async fn asked(client: &ClientCredentials, subject: Option<&str>, tasks: Tasks) 
         let said = "the token end point gives tokens of another type than Bearer";
         return Err(Cause::new(CauseCode::TokenRefused, said).into());
     }
-    Ok(Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() })
+    let issued = Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() };
+    if let Some(subject) = subject {
+        is_exchanged(subject, &issued.token, answer.extra_fields())?;
+    }
+    Ok(issued)
+}
+
+/// Whether a token is another one than that which was to be exchanged, and an access token (RFC 8693, 2.2.1).
+fn is_exchanged(subject: &str, token: &str, said: &Exchanged) -> Result<(), Cause> {
+    let why = if token.contains(subject) {
+        "the token end point gives back the client's own token"
+    } else if said.issued_token_type.as_ref().is_some_and(|kind| *kind != ACCESS && *kind != JWT) {
+        "the token end point gives a token in exchange that is no access token"
+    } else {
+        return Ok(());
+    };
+    let advice = "have the authorization server give an access token of the upstream in exchange (RFC 8693)";
+    Err(Cause::new(CauseCode::TokenRefused, why).advise(advice))
 }
 
 /// The request of a client for a token of its own as one that exchanges a token: the library knows no such grant.
@@ -133,6 +176,11 @@ mod tests {
 
     /// What comes of this answer; the second listener is a decoy, and takes no connection.
     async fn said(answer: &str) -> Result<Issued, String> {
+        said_of(answer, None).await
+    }
+
+    /// The same, where it is asked for in exchange.
+    async fn said_of(answer: &str, subject: Option<&str>) -> Result<Issued, String> {
         let (server, decoy) =
             (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
         let at = |listener: &TcpListener| format!("http://{}/token", listener.local_addr().unwrap());
@@ -156,7 +204,7 @@ mod tests {
             // Who has enough of it closes the connection.
             let _ = stream.write_all(answer.as_bytes()).await;
         };
-        let (issued, ()) = tokio::join!(ask(&client, tasks.clone()), serving);
+        let (issued, ()) = tokio::join!(asked(&client, subject, tasks.clone()), serving);
         assert!(tokio::time::timeout(Duration::ZERO, decoy.accept()).await.is_err(), "nothing is followed");
         let pause = |pause: Duration| format!(", not before {} s", pause.as_secs());
         let why = issued
@@ -218,6 +266,27 @@ mod tests {
         ] {
             let why = said(&answer).await.unwrap_err();
             assert!(why.contains(words), "{answer:.80}: {why}");
+        }
+    }
+
+    #[tokio::test]
+    async fn in_exchange_only_another_token_is_taken_that_is_an_access_token() {
+        let of_kind = |token: &str, kind: &str| {
+            json("200 OK", &format!("{{\"access_token\":\"{token}\",\"token_type\":\"Bearer\"{kind}}}"))
+        };
+        let named = |kind: &str| format!(",\"issued_token_type\":\"urn:ietf:params:oauth:token-type:{kind}\"");
+        for kind in [String::new(), ",\"issued_token_type\":null".to_owned(), named("access_token"), named("jwt")] {
+            let issued = said_of(&of_kind("t", &kind), Some("canary-subject")).await;
+            assert_eq!(issued.map(|issued| issued.token), Ok("t".to_owned()), "{kind}");
+        }
+        let kinds = ["refresh_token", "id_token", "saml2"].map(named);
+        for kind in kinds.into_iter().chain([",\"issued_token_type\":1".to_owned()]) {
+            let why = said_of(&of_kind("canary", &kind), Some("canary-subject")).await.unwrap_err();
+            assert!(why.contains("in exchange that is no access token; have the authorization"), "{kind}: {why}");
+        }
+        for token in ["canary-subject", "Bearer-canary-subject"] {
+            let why = said_of(&of_kind(token, &named("access_token")), Some("canary-subject")).await.unwrap_err();
+            assert!(why.contains("gives back the client's own token"), "{why}");
         }
     }
 

@@ -99,6 +99,9 @@ fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
         }
         _ => {}
     }
+    if let Some(kind) = said("issued_token_type") {
+        answer["issued_token_type"] = kind.clone();
+    }
     if let Some(lasts) = lasts {
         // Nought says nothing.
         let least = u64::from(!lasts.is_zero());
