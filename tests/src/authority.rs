@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -26,6 +27,10 @@ pub struct Authority {
     state: Mutex<State>,
     /// Whether answers are held back.
     held: watch::Sender<bool>,
+    /// Those of requests that name one of these are.
+    held_for: watch::Sender<Vec<String>>,
+    /// How many of these wait for their answer now.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -65,6 +70,8 @@ impl Authority {
             judged: Tape::default(),
             state,
             held: watch::Sender::new(false),
+            held_for: watch::Sender::default(),
+            waiting: AtomicUsize::new(0),
         });
         serve(&authority, listener, answer);
         authority
@@ -162,6 +169,16 @@ impl Authority {
         self.held.send_replace(is_held);
     }
 
+    /// Holds back the answers to requests that name one of these, and no others.
+    pub fn hold_for(&self, these: &[String]) {
+        self.held_for.send_replace(these.to_vec());
+    }
+
+    /// How many requests wait for such an answer, and have not been given up.
+    pub fn held_now(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
     /// Whether a request of this kind is let in that bears this.
     pub(crate) fn judge(&self, kind: &str, bears: &str) -> bool {
         let mut state = self.state();
@@ -198,10 +215,32 @@ where
     });
 }
 
+/// A request that waits, until it is answered or given up.
+struct Waits(Arc<Authority>);
+
+impl Waits {
+    fn of(authority: &Arc<Authority>) -> Self {
+        authority.waiting.fetch_add(1, Ordering::SeqCst);
+        Self(authority.clone())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 async fn answer(authority: Arc<Authority>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    authority.asked.push((shown, String::from_utf8_lossy(&body).into_owned()));
+    let body = String::from_utf8_lossy(&body).into_owned();
+    authority.asked.push((shown, body.clone()));
+    let is_free = |these: &Vec<String>| !these.iter().any(|one| body.contains(one));
+    if !is_free(&authority.held_for.borrow()) {
+        let _waits = Waits::of(&authority);
+        let _ = authority.held_for.subscribe().wait_for(is_free).await;
+    }
     // Whoever holds it back lets it go, or ends.
     let _ = authority.held.subscribe().wait_for(|held| !held).await;
     let (status, text) = {

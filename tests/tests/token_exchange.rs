@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trunkline_tests::authority::Authority;
-use trunkline_tests::client::{Client, tool};
+use trunkline_tests::client::{Client, http as wire, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::issuer::Issuer;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
-use trunkline_tests::within::all;
+use trunkline_tests::within::{all, until};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const MODERN: Revision = Revision::MODERN;
@@ -18,6 +18,8 @@ const RESOURCE: &str = "https://mcp.example.com/mcp";
 const ROBOT: &str = "[[auth.tokens]]\nname = \"ci\"\ntoken = \"ann-a-long-token-of-a-robot\"\n";
 /// Calls at once of one client.
 const CALLS: usize = 50;
+/// Exchanges at once that are not answered.
+const HUNG: usize = 16;
 
 struct Stage {
     up: Upstream,
@@ -35,7 +37,7 @@ impl Stage {
         let config = Config::new()
             .upstream_with(&up, &authority.exchanging(", scopes = [\"a\"]"))
             .server("public_url = \"https://mcp.example.com\"")
-            .section(&format!("{}{ROBOT}", issuer.entry("")));
+            .section(&format!("{}{ROBOT}", issuer.entry("clock_skew = \"0s\"")));
         let gateway = Gateway::serve(&config).await;
         Stage { up, authority, issuer, gateway, revision }
     }
@@ -71,6 +73,16 @@ impl Stage {
     fn shown(&self) -> BTreeSet<String> {
         let of_call = |(kind, token, _): (String, String, bool)| (kind == "tools/call").then_some(token);
         self.authority.judged.all().into_iter().filter_map(of_call).collect()
+    }
+
+    /// The tokens of these calls, in order.
+    async fn borne(&self, by: &[&Client]) -> Vec<String> {
+        let mark = self.authority.judged.mark();
+        for client in by {
+            calls(client, 1).await;
+        }
+        let borne = self.authority.judged.all().into_iter().skip(mark);
+        borne.filter_map(|(kind, token, _)| (kind == "tools/call").then_some(token)).collect()
     }
 
     /// No token of a client has reached the upstream with any request.
@@ -114,6 +126,79 @@ async fn the_next_token_of_a_client_is_exchanged_for_another_one() {
 }
 
 #[tokio::test]
+async fn each_call_goes_with_what_its_own_token_was_exchanged_for_whatever_others_of_its_principal_show() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::new(revision).await;
+        let [few, more] = ["x read", "x admin"].map(|scope| stage.issuer.token(RESOURCE, "ann", scope));
+        let (reader, admin) = (stage.client(&few).await, stage.client(&more).await);
+        let borne = stage.borne(&[&reader, &admin, &reader, &admin, &reader]).await;
+        assert_eq!(stage.exchanged(), [few.clone(), more.clone()], "{revision}");
+        let [of_reader, of_admin] = [&borne[0], &borne[1]];
+        assert!(of_reader != of_admin, "{revision}: {borne:?}");
+        assert_eq!(
+            borne.iter().collect::<Vec<_>>(),
+            [of_reader, of_admin, of_reader, of_admin, of_reader],
+            "{revision}"
+        );
+        stage.kept_to_itself(&[&few, &more]);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_was_opened_with_a_token_is_not_there_for_one_that_allows_less() {
+    let stage = Stage::new(LEGACY).await;
+    let [more, few, same] = ["x admin", "x", "admin x"].map(|scope| stage.issuer.token(RESOURCE, "ann", scope));
+    let admin = stage.client(&more).await;
+    calls(&admin, 1).await;
+    let session = admin.http().session_id().expect("a session");
+    for (token, status) in [(&few, 404), (&same, 200)] {
+        let authorization = format!("Bearer {token}");
+        let headers = [
+            ("accept", "application/json, text/event-stream"),
+            ("content-type", "application/json"),
+            ("mcp-protocol-version", "2025-11-25"),
+            ("mcp-session-id", &*session),
+            ("authorization", &*authorization),
+        ];
+        let text = tool("up__echo", "{}").text(LEGACY, "7");
+        assert_eq!(wire::exchange(&stage.gateway.url, "POST", &headers, &text).await.status, status, "{token}");
+    }
+    assert_eq!(stage.exchanged(), [more, same]);
+}
+
+#[tokio::test]
+async fn the_next_token_that_allows_the_same_goes_on_where_the_first_one_was() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::new(revision).await;
+        let [first, next] = ["x y", "y x"].map(|scope| stage.issuer.token(RESOURCE, "ann", scope));
+        let borne = stage.borne(&[&stage.client(&first).await]).await;
+        let greetings = || ["initialize", "server/discover"].map(|method| stage.up.frames_with(method));
+        let before = greetings();
+        let later = stage.borne(&[&stage.client(&next).await]).await;
+        assert_eq!((stage.exchanged(), greetings()), (vec![first, next], before), "{revision}");
+        assert!(borne != later, "{revision}: {borne:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_goes_on_with_its_own_token_where_another_one_of_its_principal_has_ended() {
+    let stage = Stage::new(MODERN).await;
+    let long = stage.issuer.token(RESOURCE, "ann", "x");
+    let client = stage.client(&long).await;
+    calls(&client, 1).await;
+    let mut claims = stage.issuer.claims(RESOURCE, "ann", 6);
+    claims["scope"] = "x".into();
+    let short = stage.issuer.signed(&claims);
+    let other = Client::bearing(&stage.gateway.reach(), MODERN, &short).await;
+    calls(&other, 1).await;
+    let is_over = || async { (other.call_once("up__echo", "{\"a\":1}").await.status == 401).then_some(()) };
+    until("the other token has ended", is_over).await;
+    stage.authority.revoke();
+    calls(&client, 1).await;
+    assert_eq!(stage.exchanged(), [long.clone(), short, long]);
+}
+
+#[tokio::test]
 async fn who_has_nothing_to_exchange_or_is_refused_has_no_call_and_is_told_why() {
     let stage = Stage::new(MODERN).await;
     let robot = stage.client("ann-a-long-token-of-a-robot").await;
@@ -132,4 +217,53 @@ async fn who_has_nothing_to_exchange_or_is_refused_has_no_call_and_is_told_why()
     stage.authority.refuses(None);
     calls(&stage.client(&stage.issuer.token(RESOURCE, "ann", "y")).await, 1).await;
     stage.kept_to_itself(&[&ann]);
+}
+
+#[tokio::test]
+async fn a_token_end_point_that_gives_back_the_token_of_a_client_has_it_shown_to_no_upstream() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::new(revision).await;
+        let ann = stage.issuer.token(RESOURCE, "ann", "x");
+        let client = stage.client(&ann).await;
+        stage.authority.admit(&ann);
+        stage.authority.refuses(Some((
+            200,
+            &format!("{{\"access_token\":\"{ann}\",\"token_type\":\"Bearer\",\"expires_in\":60}}"),
+        )));
+        let refused = client.call_once("up__echo", "{}").await;
+        assert!(refused.message().contains("gives back the client's own token"), "{}", refused.message());
+        stage.kept_to_itself(&[&ann]);
+        assert!(!stage.gateway.stderr.all().iter().any(|line| line.contains(&ann)), "it is masked");
+    }
+}
+
+#[tokio::test]
+async fn exchanges_that_are_not_answered_hold_up_nobody_else() {
+    let stage = Stage::new(MODERN).await;
+    let token = |subject: &str| stage.issuer.token(RESOURCE, subject, "x");
+    let (known, slow) = (stage.client(&token("known")).await, (0..HUNG).map(|n| token(&format!("slow-{n}"))));
+    calls(&known, 1).await;
+    let slow: Vec<_> = slow.collect();
+    stage.authority.hold_for(&slow);
+    let mut clients = Vec::new();
+    for token in &slow {
+        clients.push(Client::bearing(&stage.gateway.reach(), MODERN, token).await);
+    }
+    let mark = stage.authority.asked.mark();
+    let mut open = Vec::new();
+    for client in &clients {
+        open.push(client.start(tool("up__echo", "{\"a\":1}")).await);
+    }
+    for token in &slow {
+        let is_its = |(_, body): &(String, String)| body.contains(token).then_some(());
+        until("its exchange is under way", || async { stage.authority.asked.find(mark, is_its) }).await;
+    }
+    calls(&known, 1).await;
+    for n in 0..3 {
+        calls(&Client::bearing(&stage.gateway.reach(), MODERN, &token(&format!("fresh-{n}"))).await, 1).await;
+    }
+    let given_up = stage.shown().len();
+    assert_eq!(given_up, 4, "no call of those that hang has gone on meanwhile");
+    assert!(stage.authority.held_now() == HUNG, "each is still waited for");
+    stage.authority.hold_for(&[]);
 }

@@ -29,7 +29,7 @@ impl Credential {
     /// It was found by this token, which upstreams may have exchanged for one of theirs.
     pub fn note_token(&self, token: &[u8], digest: [u8; 32]) {
         let revocation = self.revocation.clone();
-        subject::note(&self.principal, token, digest, move || !revocation.is_revoked());
+        subject::note(&self.principal, (token, digest), self.revocation.ends(), move || !revocation.is_revoked());
     }
 }
 
@@ -106,6 +106,11 @@ impl Revocation {
     /// Whether somebody took it back. What is only over by its time was good for what it was shown for.
     pub fn is_withdrawn(&self) -> bool {
         self.0.as_ref().is_some_and(|state| state.is_withdrawn())
+    }
+
+    /// When it is over by itself.
+    pub fn ends(&self) -> Option<SystemTime> {
+        self.0.as_ref().and_then(|state| state.until)
     }
 
     /// Whether both are of one credential.

@@ -2,6 +2,7 @@
 
 use crate::metrics::edges;
 use ::metrics::Counter;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -12,6 +13,8 @@ pub struct Principal(Arc<Inner>);
 
 struct Inner {
     name: Arc<str>,
+    /// The digest of what its access token allows, where it has one.
+    allows: Option<[u8; 32]>,
     /// Found when it calls first, and kept: a call looks up nothing.
     calls: OnceLock<Counter>,
 }
@@ -79,7 +82,25 @@ impl Principal {
 
     /// The one of this whole name, as [`Self::name`] gives it.
     pub fn named(name: &str) -> Self {
-        Self(Arc::new(Inner { name: name.into(), calls: OnceLock::new() }))
+        Self(Arc::new(Inner { name: name.into(), allows: None, calls: OnceLock::new() }))
+    }
+
+    /// The same, as it comes with an access token that allows this.
+    #[must_use]
+    pub fn allowed(self, what: &str) -> Self {
+        let (name, allows) = (self.shared_name(), Some(Sha256::digest(what).into()));
+        Self(Arc::new(Inner { name, allows, calls: OnceLock::new() }))
+    }
+
+    /// The digest of what its access token allows. Two tokens of one principal may allow different things: it is no part of who it is, and
+    /// tells apart only what is made with the token itself.
+    pub fn allows(&self) -> Option<[u8; 32]> {
+        self.0.allows
+    }
+
+    /// Whether it is the same principal, and came with an access token that allows the same.
+    pub fn is_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self == other && self.0.allows == other.0.allows)
     }
 
     /// Whether it is the one without a credential.

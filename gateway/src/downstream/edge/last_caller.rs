@@ -23,7 +23,7 @@ impl LastCaller {
         let is_same = |last: &&Arc<Caller>| {
             last.revision == revision
                 && last.address == address
-                && last.principal == *principal
+                && last.principal.is_as(principal)
                 && last.grants.is(grants)
                 && last.capabilities == capabilities
         };
@@ -56,10 +56,12 @@ mod tests {
         let (all, some) = (Grants::all(), Grants::of(None));
         let here = Some(IpAddr::from([127, 0, 0, 1]));
         let [newest, older] = [Revision::NEWEST_MODERN, Revision::NEWEST_LEGACY];
+        let scoped = ann.clone().allowed("x");
         let first = last.again((&ann, here, &all), newest, b"{}");
         assert!(Arc::ptr_eq(&first, &last.again((&Principal::named("ann"), here, &all), newest, b"{}")));
         for (who, revision, capabilities) in [
             ((&bob, here, &all), newest, &b"{}"[..]),
+            ((&scoped, here, &all), newest, b"{}"),
             ((&ann, None, &all), newest, b"{}"),
             ((&ann, here, &some), newest, b"{}"),
             ((&ann, here, &all), older, b"{}"),

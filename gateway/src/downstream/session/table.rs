@@ -7,6 +7,7 @@ pub(crate) use super::sealed_id::SealedIds;
 pub(crate) use super::shares::Full;
 use super::shares::{Room, SessionShares};
 use crate::call::caller::Principal;
+use crate::call::caller::credential::subject;
 use crate::call::share::Share;
 use crate::downstream::config;
 use crate::downstream::edge::Asks;
@@ -140,7 +141,7 @@ impl Sessions {
 
     fn own(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.table.get(sealed_id::short(id))?;
-        (*session.id == *id && session.caller.principal == *principal).then(|| session.clone())
+        (*session.id == *id && subject::is_as_good(&session.caller.principal, principal)).then(|| session.clone())
     }
 
     /// So many of them at most, for whoever looks.

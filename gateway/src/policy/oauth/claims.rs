@@ -10,6 +10,21 @@ use std::sync::Arc;
 /// The longest name of a subject or of a client.
 const NAME_MAX: usize = 256;
 
+/// Which claims say what a token allows beside its scopes (RFC 8693, 4; RFC 9068, 2.2; RFC 9396), in the words of widespread servers, too.
+const ALLOWING: [&str; 11] = [
+    "aud",
+    "acr",
+    "act",
+    "authorization_details",
+    "entitlements",
+    "groups",
+    "may_act",
+    "permissions",
+    "realm_access",
+    "resource_access",
+    "roles",
+];
+
 /// The members of an object, none of which it has twice: another reader could take the other one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Claims(pub(super) Map<String, Value>);
@@ -122,6 +137,36 @@ impl Claims {
         };
         let is_named = !subject.is_empty() && subject.len() <= NAME_MAX && client.len() <= NAME_MAX;
         is_named.then(|| Principal::of_access_token(issuer, client, subject))
+    }
+
+    /// What it allows, as a text that is the same for the next token that allows the same.
+    pub(super) fn allowed(&self, issuer: &Issuer) -> String {
+        let mut scopes: Vec<&str> = Vec::new();
+        for name in ["scope", "scp"] {
+            match self.0.get(name) {
+                Some(Value::String(all)) => scopes.extend(all.split(' ').filter(|one| !one.is_empty())),
+                Some(Value::Array(all)) => scopes.extend(all.iter().filter_map(Value::as_str)),
+                _ => {}
+            }
+        }
+        scopes.sort_unstable();
+        scopes.dedup();
+        let by_rules = issuer.rules.iter().filter_map(|rule| match &rule.when {
+            When::Claim { name, .. } => self.found(name),
+            When::Scope(_) => None,
+        });
+        // The order of a list says nothing.
+        let in_order = |value: &Value| match value {
+            Value::Array(all) => {
+                let mut all: Vec<String> = all.iter().map(Value::to_string).collect();
+                all.sort_unstable();
+                all.into()
+            }
+            one => one.clone(),
+        };
+        let said: Vec<Value> = ALLOWING.iter().map(|name| self.0.get(*name).map_or(Value::Null, in_order)).collect();
+        let by_rules: Vec<Value> = by_rules.map(in_order).collect();
+        serde_json::json!([scopes, said, by_rules]).to_string()
     }
 
     /// The roles that it gives, in order; `None` where nothing says anything of roles.

@@ -6,7 +6,7 @@ use super::questions::{self, KEPT_MAX, Turn};
 use super::refused::{Refused, UNKNOWN};
 use super::token::{self, Judged, TOKEN_MAX, Unjudged};
 use crate::call::caller::Peer;
-use crate::call::caller::credential::{Credential, Revocation};
+use crate::call::caller::credential::{Credential, Revocation, subject};
 use crate::call::share::Share;
 use crate::policy::config::{Auth, Issuer, Resource, ResourceFace};
 use crate::policy::rights::{Changed, RightsBook};
@@ -298,6 +298,7 @@ impl Inner {
             return Err(Refused::Expired);
         }
         let principal = claims.principal(&known.issuer.name).ok_or(Refused::Invalid("the token names nobody"))?;
+        let principal = principal.allowed(&claims.allowed(&known.issuer));
         if !known.issuer.scopes.iter().all(|scope| claims.has_scope(scope)) {
             return Err(Refused::Scope);
         }
@@ -322,7 +323,7 @@ impl Inner {
             }
         };
         let Verdict { credential: old, .. } = &*kept;
-        let is_same = old.principal == credential.principal && old.grants.is(&credential.grants);
+        let is_same = subject::is_as_good(&old.principal, &credential.principal) && old.grants.is(&credential.grants);
         match is_same && !old.revocation.is_revoked() {
             true => kept.fresh = fresh,
             false => {

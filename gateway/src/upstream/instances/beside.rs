@@ -46,8 +46,8 @@ struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Session(Arc<str>),
-    /// Of an era, where the upstream can be spoken to in both.
-    Principal(Principal, Option<Era>),
+    /// Of an era, where the upstream can be spoken to in both; for access tokens that allow this, where they are exchanged.
+    Principal(Principal, Option<[u8; 32]>, Option<Era>),
 }
 
 struct InstanceEntry {
@@ -135,7 +135,7 @@ impl Instances {
     /// Those of one principal: one, or one for each era.
     pub(crate) fn of_principal(&self, principal: &Principal) -> Vec<Arc<Instance>> {
         let table = self.lock();
-        let is_its = |key: &Key| matches!(key, Key::Principal(whose, _) if whose == principal);
+        let is_its = |key: &Key| matches!(key, Key::Principal(whose, ..) if whose == principal);
         table.open.iter().filter(|(key, _)| is_its(key)).map(|(_, entry)| entry.instance.clone()).collect()
     }
 
@@ -163,13 +163,21 @@ impl Instances {
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
             // All who call are one: the primary is theirs, unless that bears what is the gateway's own.
             (Sharing::PerPrincipal, _) if principal.is_anonymous() && !self.has_own_tokens() => None,
-            _ => Some(Key::Principal(principal.clone(), self.era(call.revision().era()))),
+            _ => {
+                let allows = principal.allows().filter(|_| self.exchanges());
+                Some(Key::Principal(principal.clone(), allows, self.era(call.revision().era())))
+            }
         }
     }
 
     /// Whether each client has a token of its own with the upstream.
     fn has_own_tokens(&self) -> bool {
-        self.lists.is_some() || self.primary.config.credentials.as_ref().is_some_and(Credentials::is_exchange)
+        self.lists.is_some() || self.exchanges()
+    }
+
+    /// Whether the access tokens of clients are exchanged: then each serves its own calls alone.
+    fn exchanges(&self) -> bool {
+        self.primary.config.credentials.as_ref().is_some_and(Credentials::is_exchange)
     }
 
     /// The era of a principal's instance for clients of this one; `None` where one child serves clients of both.

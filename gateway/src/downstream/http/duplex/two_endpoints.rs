@@ -1,5 +1,6 @@
 //! HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
 
+use crate::call::caller::credential::subject;
 use crate::call::caller::{Grants, Principal};
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::config::Faces;
@@ -53,7 +54,7 @@ impl Clients {
     pub(crate) fn find(&self, query: Option<&str>, who: &Who) -> Option<Arc<Peer>> {
         let id = query?.split('&').find_map(|part| part.strip_prefix(SESSION))?;
         let peer = self.0.get(id)?;
-        (peer.principal == who.principal && peer.grants.are_as(&who.grants)).then(|| peer.clone())
+        (subject::is_as_good(&peer.principal, &who.principal) && peer.grants.are_as(&who.grants)).then(|| peer.clone())
     }
 
     /// Opens a stream; so long it may be silent. Its messages come to a path that its client knows with this before it.

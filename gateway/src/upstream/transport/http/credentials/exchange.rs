@@ -11,11 +11,11 @@ use crate::secrets::{mask, private};
 use crate::upstream::config::ClientCredentials;
 use std::sync::{Mutex, PoisonError};
 
-/// Exchanges the access tokens of one principal.
+/// Exchanges the access tokens of one principal that allow the same.
 pub(super) struct Exchange {
     client: ClientCredentials,
     whose: Principal,
-    /// The digest of the one that was exchanged last.
+    /// The digest of the one that was the last when one was exchanged; nought where there was none.
     last: Mutex<Option<[u8; 32]>>,
     /// It may be quoted by who refuses it.
     secrets: mask::Learned,
@@ -43,14 +43,20 @@ impl Exchange {
         }
     }
 
-    /// Exchanges the token that the client has shown last.
+    /// Exchanges the token that the client has shown last; where that is refused, one that allows the same and still counts.
     pub(super) async fn ask(&self, tasks: Tasks) -> Result<Issued, Unissued> {
-        let Some(shown) = subject::of(&self.whose) else {
-            let said = "this client has shown no access token that could be exchanged for one";
-            return Err(Cause::new(CauseCode::TokenUnavailable, said).into());
-        };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.digest());
-        private::off_the_workers(|| self.secrets.note(shown.secret()));
-        endpoint::exchange(&self.client, shown.secret(), tasks).await
+        let shown = subject::all_of(&self.whose);
+        let last = shown.first().map_or([0; 32], |last| last.digest());
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        let said = "this client has shown no access token that could be exchanged for one";
+        let mut found = Err(Unissued::from(Cause::new(CauseCode::TokenUnavailable, said)));
+        for one in shown {
+            private::off_the_workers(|| self.secrets.note(one.secret()));
+            found = endpoint::exchange(&self.client, one.secret(), tasks.clone()).await;
+            if !found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::TokenRefused) {
+                break;
+            }
+        }
+        found
     }
 }
