@@ -97,7 +97,7 @@ async fn a_call_that_needs_a_login_leads_its_person_to_a_page_and_is_answered_af
             answered.header("content-security-policy").is_some_and(|policy| policy.contains("frame-ancestors 'none'"))
         );
         let asked = guarded.identity.last("GET /authorize");
-        let redirect = format!("{base}/connect/callback");
+        let redirect = format!("{base}/connect/callback/up");
         assert_eq!((&asked["redirect_uri"], &*asked["code_challenge_method"]), (&redirect, "S256"));
         assert_eq!((&asked["resource"], &*asked["scope"]), (&guarded.at("/mcp"), "mcp.read mcp.write"));
         let registered: Value = serde_json::from_str(&guarded.identity.last("POST /register")["json"]).expect("JSON");
@@ -162,7 +162,7 @@ async fn a_link_opens_in_one_browser_alone_and_what_comes_back_counts_once_from_
     }
     let odd = back.replace("state=", "state=x");
     let doubled = format!("{back}&state=x");
-    for wrong in [&odd, &doubled, &format!("{}/connect/callback", base(&gateway))] {
+    for wrong in [&odd, &doubled, &format!("{}/connect/callback/up", base(&gateway))] {
         let (status, text, _) = get(wrong, &cookie).await;
         assert_eq!((status, text.contains("This link is unknown")), (400, true), "{wrong}: {text}");
     }
@@ -172,6 +172,28 @@ async fn a_link_opens_in_one_browser_alone_and_what_comes_back_counts_once_from_
     assert_eq!(get(&back, &cookie).await.0, 400, "it is good once");
     assert_eq!(guarded.identity.granted("authorization_code"), 1);
     assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+}
+
+#[tokio::test]
+async fn what_comes_back_to_the_address_of_another_upstream_is_refused_and_its_code_goes_nowhere() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    // As of a server that does not say who it is: that alone would tell answers apart.
+    guarded.identity.says("authorization_response_iss_parameter_supported", json!(false));
+    guarded.identity.sends_back_as(Some(""));
+    let gateway = guarded.serve("").await;
+    let client = Client::connect_with(&gateway.reach(), MODERN, sent()).await;
+    for elsewhere in ["other", "", "up/", "u"] {
+        let (_, cookie, link) = open(&page_in(&client.request(echo()).await, MODERN).0).await;
+        let back = sent_back(&link).await;
+        let mixed_up = back.replace("/connect/callback/up?", &format!("/connect/callback/{elsewhere}?"));
+        assert_ne!(mixed_up, back);
+        let (status, text, _) = get(&mixed_up, &cookie).await;
+        assert_eq!((status, text.contains("comes back to the address of another upstream")), (502, true), "{text}");
+        assert_eq!(get(&back, &cookie).await.0, 400, "that login is over");
+    }
+    assert_eq!(guarded.identity.granted("authorization_code"), 0, "no code is shown to anybody");
+    let (_, cookie, link) = open(&page_in(&client.request(echo()).await, MODERN).0).await;
+    assert_eq!(get(&sent_back(&link).await, &cookie).await.0, 200, "to its own address it comes back as ever");
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ class Visitor:
         for _ in range(HOPS):
             answer = await browser.get(link)
             link = urljoin(link, answer.headers["location"])
-            if urlsplit(link).path == back:
+            if urlsplit(link).path.startswith(back):
                 self.ear.back(link)
                 return link
         raise RuntimeError(f"{link} leads nowhere")
@@ -131,7 +131,7 @@ class Visitor:
         href = re.search('<a href="([^"]+)"', opened.text)
         if href is None:
             raise RuntimeError(f"{page} leads nowhere: {opened.text}")
-        back = await self._followed(html.unescape(href[1]), "/connect/callback")
+        back = await self._followed(html.unescape(href[1]), "/connect/callback/")
         (await browser.get(back)).raise_for_status()
 
     async def revoke(self, url: str) -> None:

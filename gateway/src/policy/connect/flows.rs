@@ -44,6 +44,10 @@ pub(super) enum Brought {
     Taken,
     /// The browser has brought it before.
     Again,
+    /// It was begun for this upstream, and comes back to the place of another one. It is over.
+    Elsewhere {
+        upstream: Arc<str>,
+    },
     Good {
         id: String,
         upstream: Arc<str>,
@@ -128,8 +132,8 @@ impl Flows {
         shown.unwrap_or(Shown::Gone)
     }
 
-    /// Takes what a browser brings back with this state, once.
-    pub(super) fn brought(&self, state: &str, headers: &HeaderMap, is_secure: bool) -> Brought {
+    /// Takes what a browser brings back with this state to the place of an upstream, once.
+    pub(super) fn brought(&self, (at, state): (&str, &str), headers: &HeaderMap, is_secure: bool) -> Brought {
         let (given, now) = (cookie::digest(state), Instant::now());
         let mut flows = self.lock();
         flows.retain(|flow| !flow.is_over(now));
@@ -148,6 +152,10 @@ impl Flows {
             return Brought::Taken;
         }
         let (id, upstream) = (flow.id.clone(), flow.upstream.clone());
+        if *upstream != *at {
+            flows.retain(|flow| flow.id != id);
+            return Brought::Elsewhere { upstream };
+        }
         let Some(visit) = &mut flow.visit else { return Brought::Unknown };
         match std::mem::replace(&mut visit.stage, Stage::Finishing) {
             Stage::Begun(begun) => Brought::Good { id, upstream, begun },
@@ -296,17 +304,17 @@ mod tests {
         begin(&of_ada, "state-of-ada");
         begin(&of_bob, "state-of-bob");
         // The state of one in the browser of the other ends neither.
-        assert!(matches!(flows.brought("state-of-bob", &in_ada, false), Brought::Taken));
-        assert!(matches!(flows.brought("state-of-ada", &in_bob, false), Brought::Taken));
+        assert!(matches!(flows.brought(("up1", "state-of-bob"), &in_ada, false), Brought::Taken));
+        assert!(matches!(flows.brought(("up1", "state-of-ada"), &in_bob, false), Brought::Taken));
         let (waits_ada, waits_bob) = (flows.over("up1", &ada).unwrap(), flows.over("up1", &bob).unwrap());
-        let Brought::Good { id, .. } = flows.brought("state-of-ada", &in_ada, false) else {
+        let Brought::Good { id, .. } = flows.brought(("up1", "state-of-ada"), &in_ada, false) else {
             panic!("it is the right one")
         };
         assert_eq!(id, of_ada);
         flows.done(&id);
         assert!(waits_ada.has_changed().is_err(), "whoever waits for it goes on");
         assert!(waits_bob.has_changed().is_ok(), "and nobody else does");
-        assert!(matches!(flows.brought("state-of-bob", &in_bob, false), Brought::Good { .. }));
+        assert!(matches!(flows.brought(("up1", "state-of-bob"), &in_bob, false), Brought::Good { .. }));
         flows.failed(&of_bob);
         assert!(flows.lock().is_empty());
     }

@@ -18,9 +18,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// Where the pages are, and where browsers come back to.
+/// Where the pages are.
 pub(super) const PATH: &str = "/connect/";
-const CALLBACK: &str = "callback";
+/// Where browsers come back to: for each upstream another place, so that what one authorization server sends is never taken for what
+/// another one was asked for (RFC 9700, 4.4).
+const CALLBACK: &str = "callback/";
 
 /// Pages where people log in to upstreams while the gateway runs. Clones are the same.
 #[derive(Clone)]
@@ -108,10 +110,12 @@ impl Connect {
 
     /// The answer to a browser that asks for what stands behind [`PATH`].
     pub(super) async fn answer(self, path: String, query: String, headers: HeaderMap) -> Response<Bytes> {
-        match &*path {
-            _ if is_prefetched(&headers) => page::told(StatusCode::FORBIDDEN, &Told::Prefetched),
-            CALLBACK => self.brought(query, &headers).await,
-            link => self.visited(link, &headers).await,
+        if is_prefetched(&headers) {
+            return page::told(StatusCode::FORBIDDEN, &Told::Prefetched);
+        }
+        match path.strip_prefix(CALLBACK) {
+            Some(upstream) => self.brought(upstream, query, &headers).await,
+            None => self.visited(&path, &headers).await,
         }
     }
 
@@ -148,7 +152,7 @@ impl Connect {
     /// Finds out where to log in, whatever becomes of the browser that waits for that.
     fn begin(&self, id: &str, upstream: &Arc<str>, principal: &Principal) {
         let Some(base) = self.0.base.get() else { return };
-        let redirect = format!("{base}{PATH}{CALLBACK}");
+        let redirect = format!("{base}{PATH}{CALLBACK}{upstream}");
         let beginning: Doing<Begun> = match self.entry(upstream, principal) {
             Some(_) => self.0.logins.begin(upstream, principal, &redirect),
             // The configuration is another one than when the link was told.
@@ -166,12 +170,18 @@ impl Connect {
         });
     }
 
-    async fn brought(&self, query: String, headers: &HeaderMap) -> Response<Bytes> {
+    async fn brought(&self, at: &str, query: String, headers: &HeaderMap) -> Response<Bytes> {
         let Some(state) = state_in(&query) else { return page::told(StatusCode::BAD_REQUEST, &Told::Unknown) };
-        let (id, upstream, begun) = match self.0.flows.brought(&state, headers, self.is_secure()) {
+        let (id, upstream, begun) = match self.0.flows.brought((at, &state), headers, self.is_secure()) {
             Brought::Unknown => return page::told(StatusCode::BAD_REQUEST, &Told::Unknown),
             Brought::Taken => return page::told(StatusCode::FORBIDDEN, &Told::Taken),
             Brought::Again => return page::told(StatusCode::CONFLICT, &Told::Again),
+            Brought::Elsewhere { upstream } => {
+                let why =
+                    "the browser comes back to the address of another upstream, and what it brings was sent nowhere";
+                tracing::warn!(upstream = &*upstream, at, why, "a person could not log in by a page");
+                return page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &upstream, why });
+            }
             Brought::Good { id, upstream, begun } => (id, upstream, begun),
         };
         let (this, (told, answer)) = (self.clone(), oneshot::channel());

@@ -69,7 +69,7 @@ export class Ear {
     if (!href) throw new Error(`${page} leads nowhere: ${text}`);
     const link = new URL(href.replaceAll("&amp;", "&"));
     link.searchParams.set("login_hint", this.#person);
-    const back = await follow(link, "/connect/callback", this.fetch);
+    const back = await follow(link, "/connect/callback/", this.fetch);
     this.back(back);
     const last = await this.fetch(back, { headers: { cookie } });
     if (!last.ok) throw new Error(`${back} answers ${last.status}: ${await last.text()}`);

@@ -17,7 +17,7 @@ export async function follow(link, back = "/callback", browse = fetch) {
     const to = answer.headers.get("location");
     if (!to) throw new Error(`${at} answers ${answer.status}: ${await answer.text()}`);
     at = new URL(to, at);
-    if (at.pathname === back) return at;
+    if (at.pathname.startsWith(back)) return at;
   }
   throw new Error(`${link} leads nowhere`);
 }
