@@ -249,12 +249,12 @@ impl Gateway {
         let _is_first = self.face.set(face.clone());
         let patience =
             listener::Patience::new(server.header_read_timeout, server.shutdown_grace, self.leaving.clone(), cut);
-        let (auth, bounds) = (&self.config.auth, clients::bounds(&self.config, self.board.budget(), &self.refusals));
+        let (config, bounds) = (&self.config, clients::bounds(&self.config, self.board.budget(), &self.refusals));
         let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();
         doors.certificates().for_each(|one| renewal::follow(one, reloads.clone(), &self.levels.ground));
         let (issuers, connect, faces) =
-            (clients::issuers(auth, &self.levels.ground), self.connect.clone(), &self.levels.faces);
-        let kept = doors.serve(&clients::Serving { auth, issuers, face, connect, patience, bounds, faces });
+            (clients::issuers(&config.auth, &self.levels.ground), self.connect.clone(), &self.levels.faces);
+        let kept = doors.serve(&clients::Serving { config, issuers, face, connect, patience, bounds, faces });
         if let Some(reloader) = &self.reloader {
             reloader.guards(kept);
         }

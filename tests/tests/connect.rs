@@ -1,5 +1,7 @@
 //! Pages of the gateway where a person logs in to an upstream, from the call that is refused to the one that is answered.
 
+mod ended;
+
 use serde_json::{Value, json};
 use trunkline_tests::client::converse::{again, asks};
 use trunkline_tests::client::http::exchange;

@@ -303,6 +303,9 @@ impl Reloader {
         configuration::in_force(now.written.number());
         self.reloads.absent(&now.disabled, &now.left_out);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
+        if let Some(doors) = self.doors.get() {
+            doors.settled();
+        }
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
     }
 

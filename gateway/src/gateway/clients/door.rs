@@ -53,7 +53,7 @@ pub enum Error {
 
 /// What all doors have in common.
 pub(crate) struct Serving<'a> {
-    pub(crate) auth: &'a Auth,
+    pub(crate) config: &'a Config,
     /// Those whose access tokens are taken.
     pub(crate) issuers: Issuers,
     pub(crate) face: McpService,
@@ -147,7 +147,7 @@ impl Door {
 
     /// What it asks for, of connections that are counted with those of other doors.
     pub(super) fn asks(&self, serving: &Serving<'_>) -> Asks {
-        let auth = serving.auth.only(self.listener.tokens.as_deref());
+        let auth = serving.config.auth.only(self.listener.tokens.as_deref());
         let room = serving.bounds.room.beside(asks_credential(&self.listener, &auth));
         let (hosts, origins) = (&self.listener.allowed_hosts, &self.listener.allowed_origins);
         let guard = match &self.place.address {
@@ -186,7 +186,7 @@ impl Door {
                 };
             }
         };
-        let asks = listener.asks_certificate() && !serving.auth.allow_unauthenticated;
+        let asks = listener.asks_certificate() && !serving.config.auth.allow_unauthenticated;
         let asks = asks.then(|| authenticate.clone());
         let service = move |arrival: &Arrival| {
             let inner = face.on(arrival);

@@ -1,7 +1,7 @@
 //! All doors: bound, served, and told of what a reload changes.
 
 use super::door::{Door, Error, Serving, asks_credential};
-use super::logins::PersonalLogins;
+use super::logins::{PersonalLogins, Way};
 use super::place::Place;
 use crate::config::Config;
 use crate::config::fault::Fault;
@@ -86,6 +86,8 @@ impl Doors {
 
     /// Serves all of them.
     pub(crate) fn serve(self, serving: &Serving<'_>) -> Kept {
+        let ways = self.0.iter().map(|door| way(&door.listener, &door.place.address, door.listener.tokens.clone()));
+        PersonalLogins::called(&serving.connect, serving.config, ways);
         let mut doors = Vec::new();
         for door in self.0 {
             let asks = door.asks(serving);
@@ -111,10 +113,19 @@ impl Kept {
         self.doors.iter().find_map(|door| door.opened(now))
     }
 
+    /// The upstreams of this configuration are there: pages that lead to no login of theirs end.
+    pub(crate) fn settled(&self) {
+        self.connect.end_revoked(&[]);
+    }
+
     /// Asks for what this configuration says; who may see something else by it. What came through a door by what counts no more there has
     /// no session and no stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
-        PersonalLogins::called(&self.connect, now);
+        PersonalLogins::called(
+            &self.connect,
+            now,
+            self.doors.iter().map(|door| way(&door.listener, &door.at, door.tokens_of(now))),
+        );
         let (mut gone, mut changed) = (Vec::new(), self.issuers.set(&now.auth));
         for door in &self.doors {
             door.told(now);
@@ -132,6 +143,7 @@ impl Kept {
             }
         }
         self.face.end_revoked();
+        self.connect.end_revoked(&gone);
         let (unnamed, gone): (Vec<_>, Vec<_>) = gone.iter().partition(|principal| principal.is_anonymous());
         let tokens = gone.iter().map(|principal| principal.name()).collect::<Vec<_>>().join(", ");
         if !tokens.is_empty() {
@@ -141,6 +153,11 @@ impl Kept {
         }
         changed
     }
+}
+
+/// How callers come in where a listener is bound.
+fn way<'a>(listener: &Listener, at: &'a Address, tokens: Option<Vec<Arc<str>>>) -> Way<'a> {
+    Way { at, tokens, asks_certificate: listener.asks_certificate() }
 }
 
 impl KeptDoor {

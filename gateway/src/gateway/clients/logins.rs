@@ -7,7 +7,7 @@ use crate::downstream::config::Address;
 use crate::gateway::upstreams::Upstreams;
 use crate::health::Cause;
 use crate::health::row::State;
-use crate::policy::connect::{Begun, Connect, Doing, Entry, Logins};
+use crate::policy::connect::{Begun, Callers, Connect, Doing, Ended, Entry, Logins};
 use crate::runtime::Tasks;
 use crate::upstream;
 use crate::upstream::Upstream;
@@ -19,6 +19,15 @@ use tokio::time::timeout;
 
 /// So long whoever has logged in waits at most for the upstream to be connected.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How callers come in at a listener.
+pub(super) struct Way<'a> {
+    /// The address, as bound.
+    pub(super) at: &'a Address,
+    /// The names of the tokens that count.
+    pub(super) tokens: Option<Vec<Arc<str>>>,
+    pub(super) asks_certificate: bool,
+}
 
 /// The logins of these upstreams.
 pub(crate) struct PersonalLogins {
@@ -35,7 +44,6 @@ impl PersonalLogins {
     /// Tells where browsers reach the pages: where the configuration says it, else on this machine, if
     /// clients can be nowhere else: a link that leads to the machine of another would be shown to whatever listens there.
     pub(crate) fn reached(connect: &Connect, config: &Config, places: &[Place]) {
-        Self::called(connect, config);
         if config.server.path.starts_with("/connect/") {
             return;
         }
@@ -56,10 +64,14 @@ impl PersonalLogins {
         }
     }
 
-    /// Tells who may call, and whether they log in for themselves.
-    pub(super) fn called(connect: &Connect, config: &Config) {
+    /// Tells who may call, by which listeners there are, and whether they log in for themselves.
+    pub(super) fn called<'a>(connect: &Connect, config: &Config, ways: impl Iterator<Item = Way<'a>>) {
+        let mut callers = Callers::default();
+        for Way { at, tokens, asks_certificate } in ways {
+            callers.come_in(&config.auth.only(tokens.as_deref()), matches!(at, Address::Unix(_)), asks_certificate);
+        }
         let has_own = config.upstreams.iter().any(upstream::config::Config::has_personal_logins);
-        connect.called_by(config.auth.principals(), has_own);
+        connect.called_by(callers, has_own);
     }
 
     /// The upstream of a name, and the login that is meant for a principal there.
@@ -89,7 +101,9 @@ impl Logins for PersonalLogins {
                 elsewhere: begun.elsewhere(),
                 scopes: begun.scopes().to_vec(),
                 whose: login.principal.as_deref().map(str::to_owned),
-                finish: Box::new(move |query| Box::pin(finish((upstream, principal), begun, query, tasks))),
+                finish: Box::new(move |query, ended| {
+                    Box::pin(async move { finish((upstream, principal), begun, (query, ended), tasks).await })
+                }),
             })
         })
     }
@@ -98,10 +112,14 @@ impl Logins for PersonalLogins {
 async fn finish(
     (upstream, principal): (Upstream, Principal),
     begun: BegunLogin,
-    query: String,
+    (query, ended): (String, Ended),
     tasks: Tasks,
 ) -> Result<bool, String> {
-    let made = begun.finish(&query, &tasks).await.map_err(|why| told(&upstream, &why))?;
+    let made = tokio::select! {
+        biased;
+        () = ended => return Err("whoever the link was told may not log in there any more".to_owned()),
+        made = begun.finish(&query, &tasks) => made.map_err(|why| told(&upstream, &why))?,
+    };
     tracing::info!(
         upstream = &**upstream.name(),
         principal = principal.name(),

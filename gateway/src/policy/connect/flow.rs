@@ -31,8 +31,8 @@ pub(super) struct Flow {
     pub(super) until: Instant,
     sessions: Vec<Weak<ClientSession>>,
     pub(super) visit: Option<Visit>,
-    /// Closed when nobody waits for its person any more.
-    pub(super) over: watch::Sender<()>,
+    /// Closed when nobody waits for its person any more; true where its page has been ended.
+    pub(super) over: watch::Sender<bool>,
 }
 
 /// The one visit of a page.
@@ -72,7 +72,7 @@ impl Flow {
     pub(super) fn new(upstream: &Arc<str>, principal: &Principal) -> Option<Self> {
         let (id, link) = (random::<8>()?, random::<32>()?);
         let (upstream, principal, until) = (upstream.clone(), principal.clone(), Instant::now() + PERSON_MAX);
-        let (sessions, visit, over) = (Vec::new(), None, watch::Sender::new(()));
+        let (sessions, visit, over) = (Vec::new(), None, watch::Sender::new(false));
         Some(Self { id, upstream, principal, link, until, sessions, visit, over })
     }
 

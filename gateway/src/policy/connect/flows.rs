@@ -51,7 +51,10 @@ pub(super) enum Brought {
     Good {
         id: String,
         upstream: Arc<str>,
+        principal: Principal,
         begun: Box<Begun>,
+        /// As [`Flow::over`].
+        over: watch::Receiver<bool>,
     },
 }
 
@@ -83,7 +86,7 @@ impl Flows {
     }
 
     /// Closed when nobody waits any more for the person of a principal who is to log in to an upstream; `None` where nobody does.
-    pub(super) fn over(&self, upstream: &str, principal: &Principal) -> Option<watch::Receiver<()>> {
+    pub(super) fn over(&self, upstream: &str, principal: &Principal) -> Option<watch::Receiver<bool>> {
         let (flows, now) = (self.lock(), Instant::now());
         let flow = flows.iter().find(|flow| flow.is_of(upstream, principal) && !flow.is_over(now))?;
         Some(flow.over.subscribe())
@@ -156,9 +159,10 @@ impl Flows {
             flows.retain(|flow| flow.id != id);
             return Brought::Elsewhere { upstream };
         }
+        let (principal, over) = (flow.principal.clone(), flow.over.subscribe());
         let Some(visit) = &mut flow.visit else { return Brought::Unknown };
         match std::mem::replace(&mut visit.stage, Stage::Finishing) {
-            Stage::Begun(begun) => Brought::Good { id, upstream, begun },
+            Stage::Begun(begun) => Brought::Good { id, upstream, principal, begun, over },
             _ => Brought::Unknown,
         }
     }
@@ -177,6 +181,15 @@ impl Flows {
     /// Nothing came of it: whoever calls next gets another link.
     pub(super) fn failed(&self, id: &str) {
         self.lock().retain(|flow| flow.id != id);
+    }
+
+    /// Ends the pages of those whom none is meant for any more, whoever has opened them and however far they are.
+    pub(super) fn end(&self, is_meant: impl Fn(&str, &Principal) -> bool) {
+        let all: Vec<_> = self.lock().iter().map(|flow| (flow.upstream.clone(), flow.principal.clone())).collect();
+        let ends: Vec<_> = all.into_iter().filter(|(upstream, principal)| !is_meant(upstream, principal)).collect();
+        let is_ended = |flow: &mut Flow| ends.iter().any(|(upstream, principal)| flow.is_of(upstream, principal));
+        let ended: Vec<Flow> = self.lock().extract_if(.., is_ended).collect();
+        ended.iter().for_each(|flow| _ = flow.over.send_replace(true));
     }
 
     fn with<T>(&self, id: &str, act: impl FnOnce(&mut Flow) -> T) -> Option<T> {
@@ -296,8 +309,7 @@ mod tests {
         assert_eq!(whose, bob);
         assert!(matches!(flows.open(&ada_link, &in_bob, false), Opened::Taken));
         let begin = |id: &str, state: &str| {
-            let finish: Box<dyn FnOnce(String) -> super::super::logins::Doing<bool> + Send> =
-                Box::new(|_| Box::pin(async { Ok(true) }));
+            let finish: super::super::logins::Finish = Box::new(|_, _| Box::pin(async { Ok(true) }));
             let (url, state, issuer) = (String::new(), state.to_owned(), String::new());
             flows.begun(id, Ok(Begun { url, state, issuer, elsewhere: None, scopes: Vec::new(), whose: None, finish }));
         };
@@ -317,5 +329,27 @@ mod tests {
         assert!(matches!(flows.brought(("up1", "state-of-bob"), &in_bob, false), Brought::Good { .. }));
         flows.failed(&of_bob);
         assert!(flows.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_page_that_leads_nowhere_any_more_ends_however_far_it_is_and_no_other_does() {
+        let flows = Flows::default();
+        let (up, ada, bob) = ("up1".into(), Principal::named("token:ada"), Principal::named("token:bob"));
+        let (id, link) = flows.tell(&up, &ada, None).unwrap();
+        let (_, of_bob) = flows.tell(&up, &bob, None).unwrap();
+        let Opened::First { cookie, .. } = flows.open(&link, &HeaderMap::new(), false) else { panic!("it opens") };
+        let finish: super::super::logins::Finish = Box::new(|_, _| Box::pin(async { Ok(true) }));
+        let (url, state, issuer) = (String::new(), "state".to_owned(), String::new());
+        let begun = Begun { url, state, issuer, elsewhere: None, scopes: Vec::new(), whose: None, finish };
+        flows.begun(&id, Ok(begun));
+        let mut headers = HeaderMap::new();
+        headers.insert("cookie", format!("{}={cookie}", cookie::name(&id, false)).parse().unwrap());
+        let Brought::Good { over, .. } = flows.brought(("up1", "state"), &headers, false) else { panic!("it is good") };
+        flows.end(|_, _| true);
+        assert!(!*over.borrow() && over.has_changed().is_ok());
+        flows.end(|_, principal| *principal == bob);
+        assert!(*over.borrow(), "what is under way is told");
+        assert!(matches!(flows.open(&link, &headers, false), Opened::Unknown));
+        assert!(matches!(flows.open(&of_bob, &headers, false), Opened::First { .. }));
     }
 }

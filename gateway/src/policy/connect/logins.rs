@@ -6,6 +6,12 @@ use std::pin::Pin;
 /// Something under way that comes to this, or to why not, in words for the person.
 pub type Doing<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 
+/// Over when a page has ended before its login was made.
+pub type Ended = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What is done with what a browser brings.
+pub type Finish = Box<dyn FnOnce(String, Ended) -> Doing<bool> + Send>;
+
 /// Logs in to upstreams on behalf of a person.
 pub trait Logins: Send + Sync + 'static {
     /// What the person behind a principal can log in to at an upstream; `None` where nobody can.
@@ -37,6 +43,7 @@ pub struct Begun {
     pub scopes: Vec<String>,
     /// The principal whose login it becomes, where it is not that of all.
     pub whose: Option<String>,
-    /// Goes on with the query that the browser brings: whether the upstream is connected with the login that is kept then.
-    pub finish: Box<dyn FnOnce(String) -> Doing<bool> + Send>,
+    /// Goes on with the query that the browser brings: whether the upstream is connected with the login that is kept then. None is kept
+    /// once the page has ended.
+    pub finish: Finish,
 }

@@ -4,6 +4,8 @@
 mod flows;
 // One login that waits for its person.
 mod flow;
+// Who may call, by all listeners together.
+mod callers;
 // Logs in on behalf of a person.
 mod logins;
 // The cookie that binds a page to the browser that opened it first.
@@ -17,6 +19,7 @@ mod sender;
 // Serves the pages before anybody is asked for a token: a browser has none.
 mod service;
 
-pub use logins::{Begun, Doing, Entry, Logins};
+pub use callers::Callers;
+pub use logins::{Begun, Doing, Ended, Entry, Finish, Logins};
 pub use pages::Connect;
 pub use service::ConnectLayer;

@@ -156,8 +156,7 @@ mod tests {
     use super::*;
 
     fn begun(url: &str) -> Begun {
-        let finish: Box<dyn FnOnce(String) -> super::super::logins::Doing<bool> + Send> =
-            Box::new(|_| Box::pin(async { Ok(true) }));
+        let finish: super::super::logins::Finish = Box::new(|_, _| Box::pin(async { Ok(true) }));
         let (state, issuer) = ("s".to_owned(), "https://as.example/<b>".to_owned());
         let scopes = vec!["a&b".to_owned(), "<script>".to_owned()];
         let (elsewhere, whose) = (Some("https://x\"'".to_owned()), Some("oauth:<i>bob".to_owned()));

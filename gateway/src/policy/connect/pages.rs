@@ -1,5 +1,6 @@
 //! All pages of one gateway: begun, visited, finished.
 
+use super::callers::Callers;
 use super::cookie;
 use super::flow::{Flow, PERSON_MAX, Stage};
 use super::flows::{Brought, Flows, Opened, Shown};
@@ -10,10 +11,11 @@ use crate::call::caller::{Caller, Principal};
 use crate::call::refusal::Page;
 use crate::protocol::capabilities::Capabilities;
 use crate::runtime::Tasks;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -33,8 +35,8 @@ struct Inner {
     logins: Box<dyn Logins>,
     /// Where browsers reach the gateway, where they do.
     base: OnceLock<String>,
-    /// How many principals may call. What one person logs in to for all of them is for no page that one of them is sent to.
-    principals: AtomicUsize,
+    /// Who may call. What one person logs in to for several is for no page that one of them is sent to.
+    callers: ArcSwap<Callers>,
     /// Whether each principal has a login of its own at any upstream.
     has_own: AtomicBool,
     tasks: Tasks,
@@ -44,8 +46,8 @@ impl Connect {
     /// None is reached yet. What goes on without a browser lives in this level.
     pub fn new(logins: impl Logins, tasks: &Tasks) -> Self {
         let (flows, logins, tasks) = (Flows::default(), Box::new(logins), tasks.clone());
-        let (principals, has_own) = (AtomicUsize::new(usize::MAX), AtomicBool::new(false));
-        Self(Arc::new(Inner { flows, logins, base: OnceLock::new(), principals, has_own, tasks }))
+        let (callers, has_own) = (ArcSwap::default(), AtomicBool::new(false));
+        Self(Arc::new(Inner { flows, logins, base: OnceLock::new(), callers, has_own, tasks }))
     }
 
     /// Browsers reach the gateway there: by TLS, or on its own machine. A login goes nowhere else.
@@ -61,17 +63,22 @@ impl Connect {
         }
     }
 
-    /// So many principals may call from now on, and there are upstreams where each of them has a login of its own, or not.
-    pub fn called_by(&self, principals: usize, has_own: bool) {
-        self.0.principals.store(principals, Ordering::Relaxed);
+    /// These may call from now on, and there are upstreams where each of them has a login of its own, or not.
+    pub fn called_by(&self, callers: Callers, has_own: bool) {
+        self.0.callers.store(Arc::new(callers));
         self.0.has_own.store(has_own, Ordering::Relaxed);
     }
 
-    /// Whether nobody else may call: then what this caller logs in to for all is for it alone. A certificate or a user of the machine
-    /// comes beside the tokens that are counted.
+    /// Ends the pages of those whose credential has gone, and those that would not be told now: what is brought back for them keeps nothing.
+    pub fn end_revoked(&self, gone: &[Principal]) {
+        let is_meant = |upstream: &str, principal: &Principal| {
+            !gone.contains(principal) && self.entry(upstream, principal).is_some()
+        };
+        self.0.flows.end(is_meant);
+    }
+
     fn is_alone(&self, principal: &Principal) -> bool {
-        let name = principal.name();
-        self.0.principals.load(Ordering::Relaxed) == 1 && (name.is_empty() || name.starts_with("token:"))
+        self.0.callers.load().are_only(principal)
     }
 
     /// Whether there are any pages.
@@ -85,8 +92,11 @@ impl Connect {
         self.is_reached() && has_any() && caller.can().has(Capabilities::URL)
     }
 
-    /// What a principal can log in to at an upstream without doing so for others.
+    /// What a principal that may call can log in to at an upstream without doing so for others.
     fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
+        if !self.0.callers.load().has(principal) {
+            return None;
+        }
         let entry = self.0.logins.entry(upstream, principal)?;
         (entry.is_own || self.is_alone(principal)).then_some(entry)
     }
@@ -104,7 +114,7 @@ impl Connect {
     }
 
     /// Closed when nobody waits any more for the person behind a caller who is to log in to an upstream.
-    pub(super) fn over(&self, caller: &Caller, upstream: &str) -> Option<watch::Receiver<()>> {
+    pub(super) fn over(&self, caller: &Caller, upstream: &str) -> Option<watch::Receiver<bool>> {
         self.0.flows.over(upstream, &caller.principal)
     }
 
@@ -156,9 +166,7 @@ impl Connect {
         let beginning: Doing<Begun> = match self.entry(upstream, principal) {
             Some(_) => self.0.logins.begin(upstream, principal, &redirect),
             // The configuration is another one than when the link was told.
-            None => {
-                Box::pin(async { Err("no page leads there any more, since others have the same login".to_owned()) })
-            }
+            None => Box::pin(async { Err(NOT_MEANT.to_owned()) }),
         };
         let (this, id, upstream) = (self.clone(), id.to_owned(), upstream.clone());
         self.0.tasks.spawn_until_end(async move {
@@ -172,7 +180,7 @@ impl Connect {
 
     async fn brought(&self, at: &str, query: String, headers: &HeaderMap) -> Response<Bytes> {
         let Some(state) = state_in(&query) else { return page::told(StatusCode::BAD_REQUEST, &Told::Unknown) };
-        let (id, upstream, begun) = match self.0.flows.brought((at, &state), headers, self.is_secure()) {
+        let (id, upstream, begun, over) = match self.0.flows.brought((at, &state), headers, self.is_secure()) {
             Brought::Unknown => return page::told(StatusCode::BAD_REQUEST, &Told::Unknown),
             Brought::Taken => return page::told(StatusCode::FORBIDDEN, &Told::Taken),
             Brought::Again => return page::told(StatusCode::CONFLICT, &Told::Again),
@@ -182,13 +190,17 @@ impl Connect {
                 tracing::warn!(upstream = &*upstream, at, why, "a person could not log in by a page");
                 return page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &upstream, why });
             }
-            Brought::Good { id, upstream, begun } => (id, upstream, begun),
+            Brought::Good { id, upstream, principal, .. } if self.entry(&upstream, &principal).is_none() => {
+                self.0.flows.failed(&id);
+                return page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &upstream, why: NOT_MEANT });
+            }
+            Brought::Good { id, upstream, begun, over, .. } => (id, upstream, begun, over),
         };
         let (this, (told, answer)) = (self.clone(), oneshot::channel());
         let Begun { finish, whose, .. } = *begun;
         // Whatever becomes of the browser: a code is good once.
         self.0.tasks.spawn_until_end(async move {
-            let finished = finish(query).await;
+            let finished = finish(query, Box::pin(ended(over))).await;
             match &finished {
                 Ok(_) => this.0.flows.done(&id),
                 Err(_) => this.0.flows.failed(&id),
@@ -202,6 +214,16 @@ impl Connect {
             });
         });
         answer.await.unwrap_or_else(|_| page::told(StatusCode::SERVICE_UNAVAILABLE, &Told::Ending))
+    }
+}
+
+/// The configuration is another one than when the link was told.
+const NOT_MEANT: &str = "no page leads there any more: since the link was told, others have the same login, or whoever it was told may not call any more";
+
+/// Over when the page has been ended; never where it is over otherwise.
+async fn ended(mut over: watch::Receiver<bool>) {
+    if over.wait_for(|is_ended| *is_ended).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -265,16 +287,17 @@ mod tests {
 
     const URL: &str = r#"{"elicitation":{"url":{}}}"#;
 
-    fn is_sent(base: &str, principals: usize, caller: &Caller, upstream: &str) -> bool {
+    fn is_sent(base: &str, callers: Callers, caller: &Caller, upstream: &str) -> bool {
         let connect = Connect::new(Any, &Tasks::new());
         connect.reached_at(base);
-        connect.called_by(principals, upstream == "own");
+        connect.called_by(callers, upstream == "own");
         connect.page(caller, &upstream.into(), false).is_some()
     }
 
     #[test]
     fn a_caller_is_sent_where_its_browser_comes_to_safely_if_nobody_else_uses_what_it_logs_in_to() {
         let ada = Principal::of_token("ada");
+        let (one, none) = (|| Callers::of_tokens(&["ada"]), || Callers::of_tokens(&[]));
         let able = caller(ada.clone(), Revision::V2025_11_25, URL);
         for (base, is_fit) in [
             ("https://mcp.example.com/gw", true),
@@ -285,11 +308,13 @@ mod tests {
             ("http://127.0.0.1.example.com", false),
             ("http://mcp.example.com", false),
         ] {
-            assert_eq!(is_sent(base, 1, &able, "up"), is_fit, "{base}");
+            assert_eq!(is_sent(base, one(), &able, "up"), is_fit, "{base}");
         }
         let base = "https://mcp.example.com";
-        assert!(!is_sent(base, 2, &able, "up") && !is_sent(base, 1, &able, "other"));
-        assert!(is_sent(base, 1, &caller(Principal::anonymous(), Revision::NEWEST_MODERN, URL), "up"));
+        assert!(
+            !is_sent(base, Callers::of_tokens(&["ada", "bob"]), &able, "up") && !is_sent(base, one(), &able, "other")
+        );
+        assert!(is_sent(base, none(), &caller(Principal::anonymous(), Revision::NEWEST_MODERN, URL), "up"));
         for (principal, revision, capabilities) in [
             (Principal::of_certificate("CN=ada"), Revision::V2025_11_25, URL),
             (Principal::of_user(7), Revision::V2025_11_25, URL),
@@ -298,13 +323,14 @@ mod tests {
             (ada, Revision::NEWEST_MODERN, "{}"),
         ] {
             let caller = caller(principal, revision, capabilities);
-            assert!(!is_sent(base, 1, &caller, "up"), "{caller:?}");
+            assert!(!is_sent(base, one(), &caller, "up"), "{caller:?}");
         }
     }
 
     #[tokio::test]
     async fn each_principal_is_sent_to_its_own_page_where_it_has_a_login_of_its_own_and_it_is_begun_for_that_one() {
         let able = |principal| caller(principal, Revision::V2025_11_25, URL);
+        let everyone = || Callers::all_kinds(&["ada", "bob"]);
         let base = "https://mcp.example.com";
         let all = [
             Principal::of_token("ada"),
@@ -314,13 +340,16 @@ mod tests {
         ];
         for principal in &all {
             let able = able(principal.clone());
-            assert!(is_sent(base, 2, &able, "own") && !is_sent(base, 2, &able, "up"), "{able:?}");
+            assert!(is_sent(base, everyone(), &able, "own") && !is_sent(base, everyone(), &able, "up"), "{able:?}");
         }
-        assert!(!is_sent(base, 2, &able(Principal::anonymous()), "own"), "that login is of all without a credential");
-        assert!(is_sent(base, 1, &able(Principal::anonymous()), "own"));
+        assert!(
+            !is_sent(base, everyone(), &able(Principal::anonymous()), "own"),
+            "that login is of all without a credential"
+        );
+        assert!(is_sent(base, Callers::of_tokens(&[]), &able(Principal::anonymous()), "own"));
         let connect = Connect::new(Any, &Tasks::new());
         connect.reached_at(base);
-        connect.called_by(2, true);
+        connect.called_by(everyone(), true);
         for principal in &all {
             let page = connect.page(&able(principal.clone()), &"own".into(), false).unwrap();
             assert!(page.message.ends_with(&format!("Or run `log in to own for {}`.", principal.name())), "{page:?}");
@@ -332,12 +361,12 @@ mod tests {
         // Before a link is opened it becomes one that leads to the login of all.
         let alone = Connect::new(Any, &Tasks::new());
         alone.reached_at(base);
-        alone.called_by(1, false);
+        alone.called_by(Callers::of_tokens(&["ada"]), false);
         let page = alone.page(&able(Principal::of_token("ada")), &"up".into(), false).unwrap();
-        alone.called_by(2, false);
+        alone.called_by(Callers::of_tokens(&["ada", "bob"]), false);
         let link = page.url.strip_prefix("https://mcp.example.com/connect/").unwrap().to_owned();
         let answer = alone.clone().answer(link, String::new(), HeaderMap::new()).await;
         let said = String::from_utf8(answer.into_body().to_vec()).unwrap();
-        assert!(said.contains("since others have the same login") && !said.contains("nobody is asked"), "{said}");
+        assert!(said.contains("others have the same login") && !said.contains("nobody is asked"), "{said}");
     }
 }

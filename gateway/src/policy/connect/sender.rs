@@ -48,7 +48,7 @@ impl<H: Handle> Handle for Sending<H> {
     }
 }
 
-async fn closed(mut over: watch::Receiver<()>) {
+async fn closed(mut over: watch::Receiver<bool>) {
     while over.changed().await.is_ok() {}
 }
 
