@@ -111,7 +111,9 @@ async fn measure(name: &'static str, target: &Target, process: Option<&Process>,
     let before = process.map(Process::cpu).transpose()?;
     let many = calls(target, 64, scale.calls).await?;
     let after = process.map(Process::cpu).transpose()?;
-    let cpu = before.zip(after).map(|(before, after)| (after - before) / scale.calls as u32);
+    // A thread that has ended meanwhile has taken its time with it.
+    let used = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+    let cpu = used.map(|used| used / scale.calls as u32);
     Ok(Line { name, one, many, cpu })
 }
 
