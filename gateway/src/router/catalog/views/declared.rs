@@ -1,5 +1,6 @@
 //! What the clients see that declare the same: the view of their era with the lists that upstreams give to those who declare it.
 
+use super::usage::Usage;
 use crate::call::caller::{Caller, Grants};
 use crate::call::share::{Part, Share, SharePermit, Shares};
 use crate::protocol::capabilities::beyond::Declared;
@@ -63,9 +64,7 @@ pub(crate) struct DeclaredView {
     wanted: watch::Sender<HashMap<MemberId, Instant>>,
     /// Of which of these it was read what they offer to these clients, or cannot be.
     settled: watch::Sender<HashSet<MemberId>>,
-    used: Mutex<Instant>,
-    /// Kept by those who listen, and by the views of sessions.
-    held: Arc<()>,
+    usage: Usage,
     level: Tasks,
     /// In whose name it was made.
     share: Share,
@@ -103,7 +102,7 @@ impl DeclaredViews {
     /// The catalog of a view that listeners hold.
     pub(crate) fn kept(&self, held: &Arc<()>) -> Option<Arc<Current>> {
         let views = self.shared.views.load();
-        views.iter().find(|view| Arc::ptr_eq(&view.held, held)).map(|view| view.current.clone())
+        views.iter().find(|view| Arc::ptr_eq(view.usage.held(), held)).map(|view| view.current.clone())
     }
 
     /// Looks again whether there is any upstream whose lists may differ.
@@ -120,7 +119,7 @@ impl DeclaredViews {
         }
         let views = self.shared.views.load();
         let view = views.iter().find(|view| view.is_of(era, caller)).filter(|view| view.differing().is_some())?;
-        view.is_used();
+        view.usage.is_used();
         Some(view.clone())
     }
 
@@ -150,7 +149,7 @@ impl DeclaredViews {
         }
         let known = |views: &[Arc<DeclaredView>]| views.iter().find(|view| view.is_of(era, caller)).cloned();
         if let Some(view) = known(&self.shared.views.load()) {
-            view.is_used();
+            view.usage.is_used();
             return Some(view);
         }
         let shared = &self.shared;
@@ -169,8 +168,7 @@ impl DeclaredViews {
             differs: AtomicBool::new(false),
             wanted: watch::Sender::default(),
             settled: watch::Sender::default(),
-            used: Mutex::new(Instant::now()),
-            held: Arc::default(),
+            usage: Usage::new(),
             level: self.tasks.child(),
             share,
             place: Mutex::new(Some(place)),
@@ -195,8 +193,8 @@ impl Shared {
     /// The place of the view that was longest looked at by nobody: of this share, where that has its part already.
     fn make_room(&self, views: &mut Vec<Arc<DeclaredView>>, share: &Share) -> Option<SharePermit> {
         let has_part = self.places.held() < VIEWS_MAX;
-        let gives = |view: &&Arc<DeclaredView>| view.is_unused(ROOM_AFTER) && (!has_part || view.share == *share);
-        let oldest = views.iter().filter(gives).min_by_key(|view| *view.used())?.clone();
+        let gives = |view: &&Arc<DeclaredView>| view.usage.is_unused(ROOM_AFTER) && (!has_part || view.share == *share);
+        let oldest = views.iter().filter(gives).min_by_key(|view| view.usage.looked())?.clone();
         views.retain(|view| !Arc::ptr_eq(view, &oldest));
         oldest.ends();
         self.places.take(share)
@@ -211,8 +209,8 @@ impl Shared {
             wanted.mark_unchanged();
             swaps.mark_unchanged();
             view.refresh(base, &mut offers, || self.note());
-            told.tell(&view.current, |now, changes| self.listeners.tell_declared(&view.held, now, changes));
-            let idle = *view.used() + IDLE;
+            told.tell(&view.current, |now, changes| self.listeners.tell_declared(view.usage.held(), now, changes));
+            let idle = view.usage.looked() + IDLE;
             tokio::select! {
                 swapped = swaps.changed() => if swapped.is_err() { return },
                 _ = wanted.changed() => {}
@@ -226,10 +224,7 @@ impl Shared {
     /// Whether a view is given up, since nobody has looked at it for long.
     fn gives_up(&self, view: &Arc<DeclaredView>) -> bool {
         let _alone = self.changing();
-        if Arc::strong_count(&view.held) > 1 {
-            view.is_used();
-        }
-        if !view.is_unused(IDLE) {
+        if !view.usage.is_over(IDLE) {
             return false;
         }
         let mut views = Vec::clone(&self.views.load());
@@ -269,24 +264,12 @@ impl DeclaredView {
 
     /// Its catalog, and what keeps it from being given up.
     pub(crate) fn beneath(&self) -> Beneath<'_> {
-        (&self.current, &self.held)
+        (&self.current, self.usage.held())
     }
 
     /// What keeps it from being given up, and tells its listeners from others.
     pub(crate) fn hold(&self) -> Arc<()> {
-        self.held.clone()
-    }
-
-    fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_used(&self) {
-        *self.used() = Instant::now();
-    }
-
-    fn is_unused(&self, limit: Duration) -> bool {
-        Arc::strong_count(&self.held) == 1 && self.used().elapsed() >= limit
+        self.usage.held().clone()
     }
 
     /// The upstreams for whose lists one waits who may see them, and until when: so long after the first list; `None` where it need not.

@@ -6,6 +6,8 @@ mod era;
 mod declared;
 // What a principal sees that has logins of its own.
 mod personal;
+// Whether anybody has a use for a view.
+mod usage;
 // What a session sees that has instances of upstreams to itself.
 mod session;
 

@@ -2,6 +2,7 @@
 
 use super::declared::{Beneath, DeclaredView, overlaid};
 use super::session::any;
+use super::usage::Usage;
 use crate::call::caller::{Caller, Principal};
 use crate::call::share::{Part, Share, SharePermit, Shares};
 use crate::memory::budget::Spent;
@@ -59,9 +60,7 @@ pub(crate) struct PersonalView {
     base: Arc<Current>,
     /// Keeps that from being given up.
     _base_held: Option<Arc<()>>,
-    /// Kept by those who listen, and by the views of sessions.
-    held: Arc<()>,
-    used: Mutex<Instant>,
+    usage: Usage,
     /// When its first list was asked for.
     asked: OnceLock<Instant>,
     /// Held while it is brought up to date: nobody puts what is older in its place.
@@ -97,7 +96,7 @@ impl PersonalViews {
 
     /// The catalog of a view that listeners hold.
     pub(crate) fn kept(&self, held: &Arc<()>) -> Option<Arc<Current>> {
-        self.shared.lock().values().find(|view| Arc::ptr_eq(&view.held, held)).map(|view| view.current.clone())
+        self.shared.lock().values().find(|view| Arc::ptr_eq(view.usage.held(), held)).map(|view| view.current.clone())
     }
 
     /// What a caller sees, made where there is none; `None` where that is what all do who declare the same.
@@ -115,7 +114,7 @@ impl PersonalViews {
         let key = Key { principal: caller.principal.clone(), era, declared: declared_by };
         let mut table = self.shared.lock();
         if let Some(view) = table.get(&key) {
-            view.is_used();
+            view.usage.is_used();
             return Some(view.clone());
         }
         let share = caller.share();
@@ -126,8 +125,7 @@ impl PersonalViews {
             current: Arc::new(Current::new(base.keep())),
             base,
             _base_held: held,
-            held: Arc::default(),
-            used: Mutex::new(Instant::now()),
+            usage: Usage::new(),
             asked: OnceLock::new(),
             renewing: Mutex::default(),
             share,
@@ -178,8 +176,8 @@ impl Shared {
         loop {
             swaps.mark_unchanged();
             let mut offers = self.renew(&view);
-            told.tell(&view.current, |now, changes| self.listeners.tell_declared(&view.held, now, changes));
-            let idle = *view.used() + IDLE;
+            told.tell(&view.current, |now, changes| self.listeners.tell_declared(view.usage.held(), now, changes));
+            let idle = view.usage.looked() + IDLE;
             tokio::select! {
                 swapped = swaps.changed() => if swapped.is_err() { break },
                 () = any(&mut offers) => {}
@@ -193,14 +191,11 @@ impl Shared {
     /// Whether a view is given up, since nobody has looked at it for long.
     fn gives_up(&self, view: &PersonalView) -> bool {
         let mut table = self.lock();
-        if Arc::strong_count(&view.held) > 1 {
-            view.is_used();
-        }
-        let is_unused = view.used().elapsed() >= IDLE;
-        if is_unused {
+        let is_over = view.usage.is_over(IDLE);
+        if is_over {
             table.remove(&view.key);
         }
-        is_unused
+        is_over
     }
 
     /// Brings a view up to date; what it is made of, as that changes.
@@ -244,19 +239,11 @@ impl PersonalView {
 
     /// Its catalog, and what keeps it from being given up.
     pub(crate) fn beneath(&self) -> Beneath<'_> {
-        (&self.current, &self.held)
+        (&self.current, self.usage.held())
     }
 
     /// What keeps it from being given up, and tells its listeners from others.
     pub(crate) fn hold(&self) -> Arc<()> {
-        self.held.clone()
-    }
-
-    fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_used(&self) {
-        *self.used() = Instant::now();
+        self.usage.held().clone()
     }
 }
