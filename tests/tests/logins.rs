@@ -158,7 +158,7 @@ async fn a_login_is_asked_for_as_the_protocol_has_it() {
     let (identity, resource) = (&guarded.identity, guarded.at("/mcp"));
     let client: Value = serde_json::from_str(&identity.last("POST /register")["json"]).expect("JSON");
     let redirect = client["redirect_uris"][0].as_str().expect("a URI").to_owned();
-    assert!(redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/callback"), "{redirect}");
+    assert!(redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/callback/up"), "{redirect}");
     let expected = json!(["native", "none", ["authorization_code", "refresh_token"]]);
     assert_eq!(
         json!([client["application_type"], client["token_endpoint_auth_method"], client["grant_types"]]),
@@ -199,6 +199,7 @@ async fn a_configured_client_is_used_as_it_is_and_an_upstream_without_a_word_is_
     logged_in(&gateway).await;
     let asked = guarded.identity.last("GET /authorize");
     assert_eq!((&*asked["client_id"], &*asked["scope"]), ("mine", "a"));
+    assert!(asked["redirect_uri"].ends_with("/callback"), "as it was registered by hand: {}", asked["redirect_uri"]);
     let basic = format!("Basic {}", base64(b"mine:canary-secret"));
     assert_eq!(guarded.identity.last("POST /token")[AUTHORIZATION], basic);
     let client = up(&gateway, MODERN).await;

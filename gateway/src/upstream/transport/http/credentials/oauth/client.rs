@@ -33,6 +33,14 @@ pub(super) enum Entry {
     Registration(Box<Remote>),
 }
 
+impl Entry {
+    /// The upstream whose name is in the address that a browser comes back to, where that is registered here: what is configured was
+    /// registered by hand.
+    pub(super) fn named_in_redirect<'a>(&self, login: &'a Login) -> Option<&'a str> {
+        matches!(self, Self::Registration(_)).then_some(&*login.upstream)
+    }
+}
+
 /// How the gateway becomes a client of this authorization server, if it can.
 pub(super) fn entry(login: &Login, server: &Server) -> Result<Entry, Cause> {
     if let Some(client) = &login.client {
