@@ -18,6 +18,8 @@ const RESOURCE: &str = "https://mcp.example.com/mcp";
 const ROBOT: &str = "[[auth.tokens]]\nname = \"ci\"\ntoken = \"ann-a-long-token-of-a-robot\"\n";
 /// Calls at once of one client.
 const CALLS: usize = 50;
+/// So often several tokens of one client take turns.
+const TURNS: usize = 30;
 /// Exchanges at once that are not answered.
 const HUNG: usize = 16;
 
@@ -266,4 +268,32 @@ async fn exchanges_that_are_not_answered_hold_up_nobody_else() {
     assert_eq!(given_up, 4, "no call of those that hang has gone on meanwhile");
     assert!(stage.authority.held_now() == HUNG, "each is still waited for");
     stage.authority.hold_for(&[]);
+}
+
+#[tokio::test]
+async fn tokens_that_a_client_shows_by_turns_do_not_undo_the_pause_of_an_end_point_that_gives_nothing() {
+    for (status, body) in [(400, "{\"error\":\"invalid_grant\"}"), (503, "")] {
+        let stage = Stage::new(MODERN).await;
+        let mut clients = Vec::new();
+        for lasts in 601..606 {
+            let mut claims = stage.issuer.claims(RESOURCE, "ann", lasts);
+            claims["scope"] = "x".into();
+            clients.push(stage.client(&stage.issuer.signed(&claims)).await);
+        }
+        stage.authority.refuses(Some((status, body)));
+        for client in &clients {
+            client.call_once("up__echo", "{}").await;
+        }
+        let before = stage.exchanged().len();
+        for client in (0..TURNS).flat_map(|_| &clients) {
+            client.call_once("up__echo", "{}").await;
+        }
+        let more = stage.exchanged().len() - before;
+        assert!(before > 0 && more < TURNS * clients.len(), "{status}: {before}, then {more}");
+        // One that was not refused yet is tried at once.
+        stage.authority.refuses(None);
+        if status == 400 {
+            calls(&stage.client(&stage.issuer.token(RESOURCE, "ann", "x")).await, 1).await;
+        }
+    }
 }

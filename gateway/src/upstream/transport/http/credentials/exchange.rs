@@ -9,17 +9,46 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::ClientCredentials;
-use std::sync::{Mutex, PoisonError};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So many tokens are refused in a row before the next one waits out the pause like one that was refused before.
+const REFUSED_MAX: usize = 16;
 
 /// Exchanges the access tokens of one principal that allow the same.
 pub(super) struct Exchange {
     client: ClientCredentials,
     whose: Principal,
-    /// The digest of the one that was the last when one was exchanged; nought where there was none.
-    last: Mutex<Option<[u8; 32]>>,
+    last: Mutex<Last>,
     /// It may be quoted by who refuses it.
     secrets: mask::Learned,
     _wanted: Wanted,
+}
+
+/// What is known of the last exchange.
+#[derive(Default)]
+enum Last {
+    /// There was none.
+    #[default]
+    None,
+    /// It is under way, was answered, or could not be asked for: the digest of the token that was the last one then.
+    Of([u8; 32]),
+    /// The end point cannot give tokens, whatever it is shown.
+    Unavailable,
+    /// All that there was is refused: the digests of what was refused since one was taken. A client that shows several by turns does not have
+    /// each of them tried again and again.
+    Refused(Vec<[u8; 32]>),
+}
+
+impl Last {
+    /// Whether this token is another one than those that it was about.
+    fn is_passed_by(&self, now: [u8; 32]) -> bool {
+        match self {
+            Self::None | Self::Unavailable => false,
+            Self::Of(last) => *last != now,
+            Self::Refused(these) => these.len() < REFUSED_MAX && !these.contains(&now),
+        }
+    }
 }
 
 impl Exchange {
@@ -28,10 +57,10 @@ impl Exchange {
         Self { client: client.clone(), whose: whose.clone(), last, secrets, _wanted: Wanted::new() }
     }
 
-    /// Whether the client has shown another token than the one that was exchanged last.
+    /// Whether the client has shown another token than the one that was exchanged last, and that is worth a try.
     pub(super) fn has_changed(&self) -> bool {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some() && subject::of(&self.whose).is_some_and(|now| Some(now.digest()) != last)
+        let now = subject::of(&self.whose);
+        now.is_some_and(|now| self.last().is_passed_by(now.digest()))
     }
 
     /// Resolves when that is so.
@@ -46,17 +75,35 @@ impl Exchange {
     /// Exchanges the token that the client has shown last; where that is refused, one that allows the same and still counts.
     pub(super) async fn ask(&self, tasks: Tasks) -> Result<Issued, Unissued> {
         let shown = subject::all_of(&self.whose);
-        let last = shown.first().map_or([0; 32], |last| last.digest());
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        let before = shown.first().map(|last| mem::replace(&mut *self.last(), Last::Of(last.digest())));
+        let mut refused = match before {
+            Some(Last::Refused(these)) => these,
+            _ => Vec::new(),
+        };
         let said = "this client has shown no access token that could be exchanged for one";
         let mut found = Err(Unissued::from(Cause::new(CauseCode::TokenUnavailable, said)));
+        let has_any = !shown.is_empty();
         for one in shown {
             private::off_the_workers(|| self.secrets.note(one.secret()));
             found = endpoint::exchange(&self.client, one.secret(), tasks.clone()).await;
             if !found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::TokenRefused) {
                 break;
             }
+            if refused.len() < REFUSED_MAX && !refused.contains(&one.digest()) {
+                refused.push(one.digest());
+            }
+        }
+        match &found {
+            Ok(_) => {}
+            Err(unissued) if has_any && unissued.why.code() != CauseCode::TokenRefused => {
+                *self.last() = Last::Unavailable;
+            }
+            Err(_) => *self.last() = Last::Refused(refused),
         }
         found
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
