@@ -33,6 +33,8 @@ pub struct Identity {
 
 /// What stands among the fields of a request for its header of that name.
 pub const AUTHORIZATION: &str = "Authorization";
+/// The same of the revision.
+pub const VERSION: &str = "MCP-Protocol-Version";
 
 /// The fields of a form or of a query.
 pub type Fields = HashMap<String, String>;
@@ -356,7 +358,8 @@ fn decoded(text: &str) -> String {
 async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let what = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let shown = |name: &str| Some((name.to_owned(), request.headers().get(name)?.to_str().ok()?.to_owned()));
+    let shown: Vec<_> = [AUTHORIZATION, VERSION].into_iter().filter_map(shown).collect();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let body = String::from_utf8_lossy(&body).into_owned();
     let mut held = match (body.starts_with('{'), body.is_empty()) {
@@ -364,7 +367,7 @@ async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<R
         (_, true) => fields(&query),
         _ => fields(&body),
     };
-    held.extend(shown.map(|shown| (AUTHORIZATION.to_owned(), shown)));
+    held.extend(shown);
     identity.asked.push((what.clone(), held.clone()));
     let (status, text, location) = match &*what {
         "GET /.well-known/oauth-authorization-server" => (200, identity.metadata().to_string(), None),
@@ -391,8 +394,6 @@ async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<R
     let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = hyper::StatusCode::from_u16(status).expect("a status");
     response.headers_mut().insert("content-type", "application/json".parse().expect("a content type"));
-    if let Some(location) = location {
-        response.headers_mut().insert("location", location.parse().expect("a URL"));
-    }
+    response.headers_mut().extend(location.map(|url| (hyper::header::LOCATION, url.parse().expect("a URL"))));
     Ok(response)
 }

@@ -123,7 +123,7 @@ pub(crate) fn twice_headed(issuer: &Issuer, claims: &Value) -> String {
 }
 
 /// Tokens that are none, each by its name.
-fn forged(issuer: &Issuer, other: &Issuer) -> Vec<(&'static str, String)> {
+pub(crate) fn forged(issuer: &Issuer, other: &Issuer) -> Vec<(&'static str, String)> {
     let good = issuer.claims(RESOURCE, "ann", 3600);
     let with = |name: &str, value: Value| {
         let mut claims = good.clone();

@@ -1,6 +1,7 @@
 //! The gateway between scripted clients and scripted upstreams: one program, since each costs a minute of building.
 
 mod access_resources;
+mod access_rules;
 mod access_tokens;
 mod api;
 mod approved;
@@ -53,6 +54,9 @@ mod listeners;
 mod liveness;
 mod logging;
 mod login_attacks;
+mod login_bombs;
+mod login_rules;
+mod login_targets;
 mod logins;
 mod look;
 mod machine;

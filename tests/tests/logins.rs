@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 use trunkline_tests::authority::Authority;
 use trunkline_tests::canary::base64;
 use trunkline_tests::client::Client;
@@ -66,7 +67,11 @@ impl Guarded {
 
 /// Logs in as a person does: follows the link, and is sent back.
 pub(crate) async fn log_in(gateway: &Gateway, more: &[&str]) -> Output {
-    let mut command = gateway.command(&[&["login", "up", "--no-browser"], more].concat());
+    followed(gateway.command(&[&["login", "up", "--no-browser"], more].concat())).await
+}
+
+/// The same by this command.
+pub(crate) async fn followed(mut command: Command) -> Output {
     let piped = std::process::Stdio::piped;
     let mut child =
         command.stdin(std::process::Stdio::null()).stdout(piped()).stderr(piped()).spawn().expect("it runs");

@@ -214,6 +214,11 @@ fn every_fault_has_its_test() {
 }
 
 #[test]
+fn every_rule_of_authorization_has_its_tests() {
+    none(tidy::faults::authorization());
+}
+
+#[test]
 fn every_system_that_people_run_has_its_tests() {
     none(tidy::faults::systems());
 }

@@ -2,6 +2,9 @@
 
 // The secret of this gateway's own that seals what it keeps or hands out.
 pub(crate) mod state_key;
+// Texts that are nearly sealed ones, for tests.
+#[cfg(test)]
+pub(crate) mod mutants;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -23,10 +23,11 @@ use crate::engine::{Engine, Out};
 use crate::frame::Frame;
 use crate::journal::Order;
 use crate::revision::Revision;
+use crate::tape::Tape;
 use crate::upstream::body::{Answer, refusal, whole};
 use crate::upstream::listener::{self, Duplex};
 use crate::upstream::two_endpoints::Connections;
-use crate::upstream::{legacy, modern, socket, two_endpoints};
+use crate::upstream::{Place, Upstream, legacy, modern, socket, two_endpoints};
 
 /// A session of a scripted upstream.
 pub(crate) struct Session {
@@ -50,6 +51,8 @@ pub struct Host {
     /// Documents that it shows to everybody, by path, each with its status; and what its refusals say besides.
     documents: Mutex<HashMap<String, (u16, String)>>,
     challenge: Mutex<Option<String>>,
+    /// What stood behind the `?` of each request that had one.
+    pub(crate) queries: Tape<String>,
 }
 
 /// What a request's headers say, by lower-case name.
@@ -69,6 +72,7 @@ impl Host {
             guard: OnceLock::new(),
             documents: Mutex::default(),
             challenge: Mutex::default(),
+            queries: Tape::default(),
         })
     }
 
@@ -144,6 +148,17 @@ impl Host {
     }
 }
 
+impl Upstream {
+    /// What stood behind the `?` of its address in each request that had one.
+    #[must_use]
+    pub fn queries(&self) -> Vec<String> {
+        match &self.place {
+            Place::Loopback { host, .. } => host.queries.all(),
+            Place::Child { .. } => Vec::new(),
+        }
+    }
+}
+
 /// Opens the door on a free port of loopback, and on a socket.
 pub async fn open(host: Arc<Host>, socket: &Path, stop: CancellationToken) -> SocketAddr {
     let ends = stop.clone();
@@ -189,6 +204,9 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
     let method = request.method().clone();
     let head = head(request.uri(), &headers);
     let query = request.uri().query().unwrap_or_default().to_owned();
+    if !query.is_empty() {
+        host.queries.push(query.clone());
+    }
     if method == Method::GET
         && let Some(document) = host.shown(request.uri().path())
     {

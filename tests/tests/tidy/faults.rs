@@ -1,4 +1,4 @@
-//! The tables in `tests/faults.md` and `docs/systems.md` against the tests: every row has its line, and every test that is named is there.
+//! The tables in `tests/faults.md`, `tests/authorization.md` and `docs/systems.md` against the tests: every row has its line, and every test that is named is there.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,14 @@ const ROWS: [&str; 85] = [
 ];
 /// The rows of the systems that people run: so many under each letter.
 const SYSTEMS: [(&str, usize); 4] = [("A", 20), ("B", 5), ("C", 11), ("D", 5)];
+/// The rules of authorization: for a server, for a client that logs in, and what is tried against both.
+const AUTHORIZATION: [&str; 76] = [
+    "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15", "S16", "S17",
+    "S18", "S19", "S20", "S21", "S22", "L1a", "L1b", "L1c", "L2a", "L2b", "L3a", "L3b", "L4a", "L4b", "L4c", "L4d",
+    "L5a", "L5b", "L6", "L7a", "L7b", "L8a", "L8b", "L8c", "L9a", "L9b", "L9c", "L9d", "L10a", "L10b", "L10c", "L11a",
+    "L11b", "L11c", "L12a", "L12b", "L12c", "L12d", "L13a", "L13b", "L14", "A12", "A13", "A15", "A16", "A18", "A19",
+    "A21", "A22", "A24", "A25", "A27", "A28", "A30", "A31", "A33", "A34", "A36", "A37",
+];
 /// Begins the reason of a line without a test.
 const LEFT_OUT: &str = "left out: ";
 /// The shortest reason that says something.
@@ -27,6 +35,11 @@ pub(crate) fn faults() -> Vec<String> {
     judge(&read("tests/faults.md"), &ROWS, &modules())
 }
 
+/// Clients and upstreams that ask for tokens.
+pub(crate) fn authorization() -> Vec<String> {
+    judge_whole("tests/authorization.md", &AUTHORIZATION)
+}
+
 /// The systems that Trunkline has to live with.
 pub(crate) fn systems() -> Vec<String> {
     let rows: Vec<String> = SYSTEMS
@@ -34,8 +47,13 @@ pub(crate) fn systems() -> Vec<String> {
         .flat_map(|(letter, count)| (1..=*count).map(move |number| format!("{letter}{number}")))
         .collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
-    let table = read("docs/systems.md");
-    let mut faults = judge(&table, &rows, &modules());
+    judge_whole("docs/systems.md", &rows)
+}
+
+/// A table that has these rows and no others.
+fn judge_whole(path: &str, rows: &[&str]) -> Vec<String> {
+    let table = read(path);
+    let mut faults = judge(&table, rows, &modules());
     let known = |row: &str| rows.contains(&row) || matches!(row, "row" | "---");
     faults.extend(
         table.lines().filter_map(cells).filter(|[row, ..]| !known(row)).map(|[row, ..]| format!("{row} is no row")),

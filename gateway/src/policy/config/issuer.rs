@@ -39,6 +39,8 @@ pub struct Issuer {
     pub clock_skew: Duration,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
+    /// A scope, and one that it includes; whatever that one includes stands there, too.
+    pub includes: Vec<(String, String)>,
     /// The roles that a token gives; `None`, also of the rules, means that it opens everything.
     pub roles: Option<Vec<Arc<str>>>,
     /// What gives more roles.
@@ -50,6 +52,12 @@ pub struct Issuer {
 }
 
 impl Issuer {
+    /// The scopes that are as good as this one: it, and all that include it.
+    pub fn as_good_as<'a>(&'a self, scope: &'a str) -> impl Iterator<Item = &'a str> {
+        let wider = self.includes.iter().filter(move |(_, narrow)| narrow == scope).map(|(wide, _)| wide.as_str());
+        std::iter::once(scope).chain(wider)
+    }
+
     /// The scopes that mean something here: those that every token must have first.
     pub fn known_scopes(&self) -> impl Iterator<Item = &str> {
         let of_rules = self.rules.iter().filter_map(|rule| match &rule.when {

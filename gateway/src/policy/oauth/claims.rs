@@ -117,8 +117,13 @@ impl Claims {
         }
     }
 
-    /// Whether it has a scope: in a text with blanks between, or in the list that some write.
-    pub(super) fn has_scope(&self, scope: &str) -> bool {
+    /// Whether it has a scope, or one that includes it.
+    pub(super) fn has_scope(&self, scope: &str, issuer: &Issuer) -> bool {
+        issuer.as_good_as(scope).any(|scope| self.names_scope(scope))
+    }
+
+    /// Whether it names a scope: in a text with blanks between, or in the list that some write.
+    fn names_scope(&self, scope: &str) -> bool {
         ["scope", "scp"].iter().any(|name| match self.0.get(*name) {
             Some(Value::String(all)) => all.split(' ').any(|one| one == scope),
             Some(Value::Array(all)) => all.iter().any(|one| one.as_str() == Some(scope)),
@@ -175,7 +180,7 @@ impl Claims {
             return None;
         }
         let met = issuer.rules.iter().filter(|rule| match &rule.when {
-            When::Scope(scope) => self.has_scope(scope),
+            When::Scope(scope) => self.has_scope(scope, issuer),
             When::Claim { name, value } => self.has(name, value),
         });
         let given = issuer.roles.iter().flatten().chain(met.flat_map(|rule| &rule.roles));

@@ -299,7 +299,7 @@ impl Inner {
         }
         let principal = claims.principal(&known.issuer.name).ok_or(Refused::Invalid("the token names nobody"))?;
         let principal = principal.allowed(&claims.allowed(&known.issuer));
-        if !known.issuer.scopes.iter().all(|scope| claims.has_scope(scope)) {
+        if !known.issuer.scopes.iter().all(|scope| claims.has_scope(scope, &known.issuer)) {
             return Err(Refused::Scope);
         }
         let grants = self.rights.of_roles(claims.roles(&known.issuer));

@@ -19,6 +19,12 @@ use crate::config::sections::roles::Roles;
 /// What the clocks of two machines may differ by, where nothing is said, and at most.
 const SKEW: Duration = Duration::from_secs(30);
 const SKEW_MAX: Duration = Duration::from_secs(60);
+/// What a client asks for that wants a refresh token: that is between it and its authorization server.
+const OFFLINE: &str = "offline_access";
+const OFFLINE_SAID: &str =
+    "`offline_access` is for clients to ask for, and says nothing of what a token opens: leave it out";
+/// So many pairs of a scope and one that it includes are taken.
+const INCLUDES_MAX: usize = 256;
 /// So many are taken.
 const ISSUERS_MAX: usize = 16;
 
@@ -63,9 +69,12 @@ fn issuer(mut entry: Section<'_>, roles: &Roles) -> Option<Issuer> {
         duration(text).ok().filter(|skew| *skew <= SKEW_MAX).ok_or_else(expected)
     });
     let scopes = entry.list("scopes", "[\"mcp\"]").unwrap_or_default();
-    if !scopes.iter().all(|scope| is_scope(scope)) {
+    if scopes.iter().any(|scope| scope == OFFLINE) {
+        entry.wrong("scopes", OFFLINE_SAID);
+    } else if !scopes.iter().all(|scope| is_scope(scope)) {
         entry.wrong("scopes", "expected one scope an item, without spaces, `\"` and `\\`");
     }
+    let includes = included(&mut entry);
     let given = roles.named(&mut entry);
     let rules = entry.list_of_tables("rules").into_iter().filter_map(|entry| rule(entry, roles)).collect();
     let introspection = introspection(&mut entry);
@@ -85,6 +94,7 @@ fn issuer(mut entry: Section<'_>, roles: &Roles) -> Option<Issuer> {
         algorithms: ALGORITHMS.iter().filter(|(word, _)| is_chosen(word)).map(|(_, one)| *one).collect(),
         clock_skew: clock_skew.unwrap_or(SKEW),
         scopes,
+        includes,
         roles: given,
         rules,
         introspection,
@@ -110,10 +120,40 @@ fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
+/// Scopes, each with one that it includes, however far.
+fn included(entry: &mut Section<'_>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (wide, narrow) in entry.pairs("includes") {
+        let before = all.len();
+        all.extend(narrow.split_ascii_whitespace().map(|narrow| (wide.clone(), narrow.to_owned())));
+        let is_right = |scope: &str| is_scope(scope) && scope != OFFLINE;
+        let are_right = all[before..].iter().all(|(wide, narrow)| is_right(wide) && is_right(narrow));
+        if all.len() == before || all.len() > INCLUDES_MAX || !are_right {
+            let expected =
+                "expected a scope, and those that it includes with spaces between, such as { admin = \"write read\" }";
+            entry.wrong("includes", expected);
+            return Vec::new();
+        }
+    }
+    // Each round adds what is included one step further.
+    loop {
+        let next = |(wide, middle): &(String, String)| {
+            let of_middle = all.iter().filter(|(of, _)| of == middle);
+            of_middle.map(|(_, narrow)| (wide.clone(), narrow.clone())).collect::<Vec<_>>()
+        };
+        let further: HashSet<_> = all.iter().flat_map(next).filter(|pair| !all.contains(pair)).collect();
+        if further.is_empty() {
+            return all;
+        }
+        all.extend(further);
+    }
+}
+
 /// What a token must have for more roles.
 fn rule(mut entry: Section<'_>, roles: &Roles) -> Option<Rule> {
     let (place, reading) = (entry.own_place(), entry.reading);
     let scope = entry.parse("scope", |text| match is_scope(text) {
+        true if text == OFFLINE => Err(OFFLINE_SAID.to_owned()),
         true => Ok(text.to_owned()),
         false => Err("expected one scope, without spaces, `\"` and `\\`".to_owned()),
     });
@@ -217,6 +257,28 @@ mod tests {
     }
 
     #[test]
+    fn a_scope_is_as_good_as_all_that_it_includes_however_far() {
+        let more = "includes = { admin = \"write  audit\", write = \"read\", read = \"read look\", look = \"read\" }\n";
+        let config = read(&format!("{PUBLIC}{ISSUER}{more}")).unwrap();
+        let as_good_as = |scope: &str| {
+            let mut all: Vec<_> = config.auth.issuers[0].as_good_as(scope).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.join(" ")
+        };
+        for (scope, expected) in [
+            ("admin", "admin"),
+            ("audit", "admin audit"),
+            ("write", "admin write"),
+            ("read", "admin look read write"),
+            ("look", "admin look read write"),
+            ("other", "other"),
+        ] {
+            assert_eq!(as_good_as(scope), expected, "{scope}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_an_issuer_is_said_where_it_stands() {
         let with = |more: &str| format!("{PUBLIC}{ISSUER}{more}");
         for (text, words) in [
@@ -234,6 +296,14 @@ mod tests {
             (with("algorithms = []\n"), "at least one algorithm"),
             (with("clock_skew = \"5m\"\n"), "at most a minute"),
             (with("scopes = [\"a b\"]\n"), "one scope an item"),
+            (with("scopes = [\"a\", \"offline_access\"]\n"), "`offline_access` is for clients to ask for"),
+            (
+                with("rules = [{ scope = \"offline_access\", roles = [] }]\n"),
+                "`offline_access` is for clients to ask for",
+            ),
+            (with("includes = { a = \"\" }\n"), "those that it includes with spaces between"),
+            (with("includes = { \"a b\" = \"c\" }\n"), "those that it includes with spaces between"),
+            (with("includes = { a = \"offline_access\" }\n"), "those that it includes with spaces between"),
             (with("roles = [\"r\"]\n"), "there is no [auth.roles.r]"),
             (with("rules = [{ scope = \"a\" }]\n"), "a rule has no `roles`"),
             (with("rules = [{ claim = \"a\", roles = [] }]\n"), "either `scope`, or `claim` and `value`"),

@@ -8,6 +8,7 @@ use crate::downstream::scripted::{Hand, object};
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
+use crate::secrets::sealer::mutants::Mutants;
 use serde_json::json;
 
 const ASKS: &str = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object"}}}},"requestState":"s\u0041\/1"}"#;
@@ -88,6 +89,27 @@ async fn among_several_principals_a_state_is_bound_to_its_request_and_comes_back
     }
     tokio::time::advance(std::time::Duration::from_secs(180)).await;
     assert!(retry.send(&bench).await.error().2.contains("expired"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_hundred_thousand_states_that_are_made_from_good_ones_none_reaches_an_upstream() {
+    let (mut bench, mut elsewhere) = (modern(), modern());
+    let request = Request::new().of("a");
+    let (mine, _) = ended(&mut bench, &request, asks(ASKS)).await;
+    let (theirs, _) = ended(&mut bench, &Request::new().of("b"), asks(ASKS)).await;
+    let (other, _) = ended(&mut bench, &Request { method: "prompts/get", ..request.clone() }, asks(ASKS)).await;
+    let (of_other_key, _) = ended(&mut elsewhere, &request, asks(ASKS)).await;
+    let good = [&mine, &theirs, &other, &of_other_key].map(|got| got.state().as_str().unwrap().to_owned());
+    let good: Vec<&str> = good.iter().map(String::as_str).chain(["sA/1"]).collect();
+    // As they stand, those of others, of another request, of another gateway and the upstream's own are none for this one either.
+    let as_they_stand = good[1..].iter().map(|state| (*state).to_owned());
+    for state in as_they_stand.chain(Mutants::new(good.iter().copied(), 1).take(100_000)) {
+        let retry = request.retry(&mine, mine.accepts()).with("requestState", json!(state));
+        let (status, code, message) = retry.send(&bench).await.error();
+        assert_eq!((status, code, bench.hands.is_empty()), (200, -32602, true), "{state}: {message}");
+    }
+    let (got, _) = ended(&mut bench, &request.retry(&mine, mine.accepts()), complete).await;
+    assert_eq!(got.1["result"]["resultType"], "complete", "what they were made from is good");
 }
 
 #[tokio::test(start_paused = true)]

@@ -139,6 +139,7 @@ fn text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::sealer::mutants::Mutants;
 
     fn ids(key: &str) -> SealedIds {
         let mut config = Config::default();
@@ -211,6 +212,27 @@ mod tests {
         assert!(reader.read(&format!("{id}A"), &who("canary").principal).is_none());
         assert!(reader.read(&id, &who("canary").principal).is_some());
         assert!(!id.contains("canary") && !id.contains("roots"));
+    }
+
+    #[test]
+    fn of_a_million_ids_that_are_made_from_good_ones_none_is_read() {
+        const MUTANTS: usize = 1_000_000;
+        let ann = who("ann").principal;
+        let (before, elsewhere) = (ids("k"), ids("o"));
+        let declares = |ids: &SealedIds, what: &str| ids.give_out(&who("ann"), &asks(what)).unwrap();
+        let good = [declares(&before, "{}"), declares(&before, r#"{"roots":{}}"#), declares(&elsewhere, "{}")];
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let read = |share: usize| {
+            let (reader, mutants) = (ids("k"), Mutants::new(good.iter().map(|id| &**id), share as u64));
+            mutants.take(MUTANTS / threads + 1).filter(|id| reader.read(id, &ann).is_some()).count()
+        };
+        let read: usize = std::thread::scope(|scope| {
+            let read = &read;
+            let shares: Vec<_> = (0..threads).map(|share| scope.spawn(move || read(share))).collect();
+            shares.into_iter().map(|share| share.join().unwrap()).sum()
+        });
+        assert_eq!(read, 0);
+        assert!(good[..2].iter().all(|id| ids("k").read(id, &ann).is_some()), "what they were made from is good");
     }
 
     #[test]

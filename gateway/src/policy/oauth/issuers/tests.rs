@@ -100,6 +100,7 @@ fn auth() -> Auth {
         algorithms: ALGORITHMS.map(|(_, one)| one).to_vec(),
         clock_skew: Duration::ZERO,
         scopes: Vec::new(),
+        includes: Vec::new(),
         roles: None,
         rules: Vec::new(),
         introspection: None,
