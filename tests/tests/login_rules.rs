@@ -170,14 +170,18 @@ async fn what_an_upstream_says_to_the_gateway_of_tokens_is_said_to_no_client_as_
         logged_in(&gateway).await;
         let _up = up(&gateway, of_upstream).await;
         guarded.upstream.challenges("Bearer resource_metadata=\"https://canary.example/x\", scope=\"canary\"");
-        guarded.guard.shut();
+        guarded.guard.closes("tools/call", true);
         for revision in Revision::ALL {
             let client = Client::connect(&gateway.reach(), revision).await;
+            let judged = guarded.guard.judged.mark();
             let answer = client.request(tool("up__echo", "{}")).await;
+            assert!(guarded.guard.judged.mark() > judged, "{revision}: the upstream was asked");
             let all = format!("{answer:?}");
+            assert!(all.contains("run `trunkline login up`"), "{revision}: {all}");
             assert_eq!((answer.status, answer.header("www-authenticate")), (200, None), "{revision}: {all}");
             assert!(!all.contains("canary") && !all.to_lowercase().contains("www-authenticate"), "{revision}: {all}");
         }
+        assert!(guarded.upstream.executed().await.is_empty());
     }
 }
 

@@ -95,6 +95,27 @@ async fn pages_lead_through_the_whole_list_and_old_cursors_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cursor_of_a_list_that_shows_more_is_refused_for_who_may_see_less() {
+    let a = Scripted::new("a", "");
+    a.offer(inventory(&["1", "2", "3", "4", "5", "6", "7"]));
+    let stage = Stage::paged(Strategy::Prefix, 2, &[&a]);
+    let of = |grants: &Grants, params: &str| {
+        let mut asked = call(Method::ToolsList, params);
+        asked.caller = Arc::new(Caller { grants: grants.clone(), ..(*asked.caller).clone() });
+        told(stage.router.handle(asked))
+    };
+    let next =
+        |page: &str| String::from_utf8(crate::protocol::json::get(page.as_bytes(), "nextCursor").unwrap().to_vec());
+    let (all, some) = (Grants::all(), tools_alone(&["1", "2", "3", "6", "7"]));
+    let [of_all, of_some] = [next(&of(&all, "{}").await).unwrap(), next(&of(&some, "{}").await).unwrap()];
+    for (grants, own, other) in [(&all, &of_all, &of_some), (&some, &of_some, &of_all)] {
+        assert!(of(grants, &format!("{{\"cursor\":{own}}}")).await.contains("\"3\""));
+        let refused = of(grants, &format!("{{\"cursor\":{other}}}")).await;
+        assert!(refused.starts_with("InvalidParams: Invalid cursor"), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stateless_caller_sees_what_its_revision_has_and_only_what_it_may() {
     let a = Scripted::new("a", "a");
     a.offer(inventory(&["x", "y"]));
