@@ -1,5 +1,7 @@
 //! Documents of servers that never end: too large, too slow, too deep, packed. Each is given up before much of it is read.
 
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,8 @@
 //! Where a server may send the gateway while a person logs in: to nothing of this machine or of a network of one's own, however that is
 //! written. Decoys listen at every address of this machine, and count who comes to them.
 
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
