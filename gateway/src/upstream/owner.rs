@@ -1,6 +1,6 @@
 //! Whose an instance of an upstream is, and what it is told that it may ask.
 
-use super::config::Config;
+use super::config::{Config, Credentials};
 use crate::call::caller::{ClientSession, Principal};
 use crate::call::share::Share;
 use crate::protocol::capabilities::Capabilities;
@@ -28,7 +28,7 @@ pub enum Audience {
     Others(Others),
     /// The handshake session with this id.
     Session(Arc<str>),
-    /// All clients of one principal.
+    /// All clients of one principal, or those of them whose access tokens allow the same as its.
     Principal(Principal),
 }
 
@@ -120,7 +120,10 @@ impl Ownership {
     /// Of one principal, the first of whose clients declares this beyond the protocol. Over HTTP that is left to the
     /// sessions of its calls.
     pub(crate) fn principal(config: &Config, whose: &Principal, beyond: &Beyond) -> Self {
-        let mut owner = Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) };
+        // What an exchanged token may tell is not for those whose own allows less.
+        let is_exchanged = config.credentials.as_ref().is_some_and(Credentials::is_exchange);
+        let whose = if is_exchanged { whose.clone() } else { whose.in_general() };
+        let mut owner = Self { holder: Holder::Principal(whose), ..Self::everyone(config) };
         if !config.is_http() {
             owner.told.beyond = beyond.clone();
         }
@@ -247,7 +250,11 @@ mod tests {
         let ann = Principal::named("ann");
         let of_ann = Ownership::principal(&config(), &ann, &Beyond::default());
         assert!(of_ann.session_of_all().is_none());
-        assert_eq!(of_ann.audience(), Audience::Principal(ann));
+        assert_eq!(of_ann.audience(), Audience::Principal(ann.clone()));
+        let reader = ann.allowed("read");
+        let of_reader = Ownership::principal(&config(), &reader, &Beyond::default());
+        let Audience::Principal(whose) = of_reader.audience() else { panic!("it is a principal's") };
+        assert!(whose.includes(&reader) && whose.includes(&Principal::named("ann").allowed("write")));
         assert_eq!((shared.audience(), only.audience()), (Audience::Everyone, Audience::Session("s".into())));
     }
 

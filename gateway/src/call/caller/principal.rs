@@ -103,6 +103,18 @@ impl Principal {
         Arc::ptr_eq(&self.0, &other.0) || (self == other && self.0.allows == other.0.allows)
     }
 
+    /// The same, whatever its access token allows.
+    #[must_use]
+    pub fn in_general(&self) -> Self {
+        let (name, calls) = (self.shared_name(), OnceLock::new());
+        self.0.allows.map_or_else(|| self.clone(), |_| Self(Arc::new(Inner { name, allows: None, calls })))
+    }
+
+    /// Whether what is for this one is for that one: all of the same principal, or those whose access tokens allow what this one does.
+    pub fn includes(&self, other: &Self) -> bool {
+        self.is_as(other) || (self == other && self.0.allows.is_none())
+    }
+
     /// Whether it is the one without a credential.
     pub fn is_anonymous(&self) -> bool {
         self.0.name.is_empty()

@@ -322,7 +322,7 @@ impl Registry {
                 !is_excluded && !self.crowd.is_mixed.load(Ordering::Relaxed)
             }
             Audience::Session(id) => listener.session.as_ref() == Some(id),
-            Audience::Principal(principal) => listener.principal == *principal,
+            Audience::Principal(whose) => whose.includes(&listener.principal),
         };
         let is_told = |listener: &Listener| is_for(listener) && listener.grants.sees(upstream);
         let hears = |listener: &Listener| listener.log_level.is_some_and(|wanted| level >= wanted) && is_told(listener);

@@ -41,7 +41,7 @@ impl Given {
         let is_theirs = || match whose {
             Audience::Everyone | Audience::Others(_) => true,
             Audience::Session(id) => self.tenant.upgrade().is_some_and(|tenant| tenant.id() == id),
-            Audience::Principal(principal) => self.principal == *principal,
+            Audience::Principal(whose) => whose.includes(&self.principal),
         };
         *self.upstream == *upstream && is_theirs()
     }

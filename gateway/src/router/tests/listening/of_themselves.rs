@@ -53,3 +53,24 @@ async fn a_session_that_named_no_level_hears_the_ordinary_and_nothing_is_asked_f
         assert!(!matches!(next(&mut of_one), Some(Event::Log(..))), "once, not for each subscription");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_an_exchanged_token_may_tell_is_for_those_alone_whose_own_allows_as_much() {
+    let (_a, stage) = offering(&[]).await;
+    let reader = Principal::named("p").allowed("read");
+    let mut of_reader = legacy(LogLevel::Debug, "p");
+    of_reader.caller = Arc::new(Caller { principal: reader.clone(), ..(*of_reader.caller).clone() });
+    let mut reply = stage.router.handle(of_reader);
+    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    settle().await;
+    for (whose, is_heard) in [
+        (reader.in_general(), true),
+        (reader, true),
+        (Principal::named("p").allowed("write"), false),
+        (Principal::named("q").allowed("read"), false),
+    ] {
+        let (whose, level) = (Audience::Principal(whose), LogLevel::Error);
+        stage.listeners.notices()(Notice::Log { upstream: "a".into(), whose, level, params: Object::empty() });
+        assert_eq!(matches!(next(&mut reply), Some(Event::Log(..))), is_heard);
+    }
+}
