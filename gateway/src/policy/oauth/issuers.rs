@@ -11,15 +11,21 @@ use crate::call::share::Share;
 use crate::policy::config::{Auth, Issuer, Resource, ResourceFace};
 use crate::policy::rights::{Changed, RightsBook};
 use crate::runtime::Tasks;
+use crate::runtime::timer::late::passes;
 use arc_swap::ArcSwap;
 use dashmap::{DashMap, Entry};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http::HeaderValue;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// So many judged tokens are kept; those that are over go first, then any.
 const VERDICTS_MAX: usize = 10_000;
+
+/// Who has not answered by then is slow, and the next one is asked beside it.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Makes the connections to an authorization server.
 type Make = Box<dyn Fn(&Issuer) -> Arc<dyn Provider> + Send + Sync>;
@@ -219,17 +225,28 @@ impl Inner {
         }
     }
 
-    /// Asks about a token, wherever that can be done.
+    /// Asks about a token, wherever that can be done: first there where it was known before, and of the others one after another, since
+    /// a token is shown to no more of them than it must. One that is slow keeps nobody from asking the next.
     async fn asked(&self, now: &Now, token: &str, asker: ([u8; 32], &Share)) -> Result<Credential, Refused> {
-        let mut last = UNKNOWN;
-        for known in now.all.iter().filter(|known| known.issuer.introspection.is_some()) {
-            match self.asked_there(known, &now.resource, token, asker).await {
-                Ok(credential) => return Ok(credential),
-                // Another one may know it; that this one could not be asked is what counts in the end.
-                Err(why) => last = if last == Refused::Unverified { last } else { why },
+        let before = self.verdicts.get(&asker.0).map(|verdict| verdict.issuer.clone());
+        let asks = now.all.iter().filter(|known| known.issuer.introspection.is_some());
+        let (first, others): (Vec<_>, Vec<_>) = asks.partition(|known| Some(&known.issuer.name) == before.as_ref());
+        let mut left = first.into_iter().chain(others);
+        let (mut asking, mut last) = (FuturesUnordered::new(), UNKNOWN);
+        loop {
+            let next = left.next();
+            let is_last = next.is_none();
+            asking.extend(next.map(|known| self.asked_there(known, &now.resource, token, asker)));
+            tokio::select! {
+                answer = asking.next() => match answer {
+                    Some(Ok(credential)) => return Ok(credential),
+                    // Another one may know it; that this one could not be asked is what counts in the end.
+                    Some(Err(why)) => last = if last == Refused::Unverified { last } else { why },
+                    None => return Err(last),
+                },
+                () = passes(SLOW), if !is_last => {}
             }
         }
-        Err(last)
     }
 
     async fn asked_there(

@@ -22,6 +22,8 @@ type Named = (String, EcdsaKeyPair);
 struct Scripted {
     keys: Mutex<Vec<Named>>,
     asked: AtomicUsize,
+    /// How often about tokens alone.
+    questions: AtomicUsize,
     /// Whether its keys are held back.
     is_held: AtomicBool,
 }
@@ -74,7 +76,8 @@ impl Provider for Shared {
     fn introspect<'a>(&'a self, token: &'a str) -> Asked<'a> {
         Box::pin(async move {
             self.0.asked.fetch_add(1, Ordering::SeqCst);
-            if token.starts_with("held") {
+            self.0.questions.fetch_add(1, Ordering::SeqCst);
+            if token.starts_with("held") || self.0.is_held.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -216,6 +219,34 @@ async fn a_stranger_who_shows_very_many_tokens_keeps_no_others_from_being_looked
     assert_eq!(shown_from(&issuers, "good-bob-2", 1).await.err(), Some(Refused::Unverified));
     drop(flood);
     assert!(shown_from(&issuers, "good-bob-2", 1).await.is_ok(), "there is room again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_asked_about_where_it_was_known_and_elsewhere_beside_one_that_is_slow() {
+    let all = [Arc::new(Scripted::default()), Arc::default()];
+    let mut auth = auth();
+    let (client_id, client_secret) = ("me".to_owned(), "s".to_owned());
+    auth.issuers[0].introspection = Some(Introspection { url: None, client_id, client_secret });
+    auth.issuers.push(Issuer { name: "https://other.example".into(), ..auth.issuers[0].clone() });
+    let made = all.clone();
+    let which = move |issuer: &Issuer| usize::from(&*issuer.name == "https://other.example");
+    let issuers = Issuers::new(&auth, &Tasks::new(), move |issuer| Arc::new(Shared(made[which(issuer)].clone())));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let asked = || [0, 1].map(|at: usize| all[at].questions.swap(0, Ordering::SeqCst));
+    let is_slow = |is_slow| all[0].is_held.store(is_slow, Ordering::SeqCst);
+    is_slow(true);
+    let before = tokio::time::Instant::now();
+    assert!(shown(&issuers, "good-ann").await.is_ok());
+    assert_eq!((asked(), before.elapsed().as_secs()), ([1, 1], 2), "a second each");
+    is_slow(false);
+    let digest: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest("good-ann").into();
+    issuers.0.verdicts.get_mut(&digest).unwrap().fresh = Some(SystemTime::now());
+    assert!(shown(&issuers, "good-ann").await.is_ok());
+    assert_eq!(asked(), [0, 1], "it was known there");
+    assert!(shown(&issuers, "good-bob").await.is_ok());
+    assert_eq!(asked(), [1, 0], "it is shown to no more than it must");
+    assert!(shown(&issuers, "bad").await.is_err());
+    assert_eq!(asked(), [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
