@@ -1,11 +1,12 @@
 //! What the gateway is for access tokens, at the endpoint and at the older transports, and which tokens are of no use to it.
 
-use crate::access_tokens::{KNOWN, RESOURCE, config, status, twice_headed, up};
+use crate::access_tokens::{KNOWN, RESOURCE, ask_with, config, status, twice_headed, up};
 use serde_json::{Value, json};
 use trunkline_tests::client::http as wire;
 use trunkline_tests::gateway::Gateway;
-use trunkline_tests::issuer::Issuer;
+use trunkline_tests::issuer::{Issuer, now};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::within::{all, until};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const MODERN: Revision = Revision::MODERN;
@@ -69,4 +70,33 @@ async fn a_token_that_says_one_thing_twice_is_bound_to_a_key_or_names_nobody_is_
     for (name, token) in useless(&issuer) {
         assert_eq!(status(&gateway, &token).await, 401, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_stranger_behind_a_proxy_keeps_no_token_of_another_one_there_from_being_asked_about() {
+    let (up, issuer) = (up(MODERN).await, Issuer::start().await);
+    let asked = "introspection = { client_id = \"gate\", client_secret = \"canary-introspection\" }";
+    let behind = config(&up, &issuer.entry(asked)).server("trusted_proxies = [\"127.0.0.0/8\"]");
+    let gateway = Gateway::serve(&behind).await;
+    let good = json!({"active": true, "sub": "ann", "client_id": "desk", "aud": RESOURCE, "exp": now() + 3600});
+    issuer.says_of("good", good);
+    let questions = || issuer.asked.all().iter().filter(|path| *path == "/introspect").count();
+    let ask = async |token: &str, from: &str| {
+        let bearer = format!("Bearer {token}");
+        ask_with(&gateway, &[("authorization", &bearer), ("x-forwarded-for", from)]).await.status
+    };
+    issuer.hold(true);
+    let invented: Vec<_> = (0..300).map(|at| format!("invented-{at}")).collect();
+    let flood = all(invented.iter().map(|token| ask(token, "203.0.113.1")));
+    let other = async {
+        until("it asks about all it may", || async { (questions() >= 128).then_some(()) }).await;
+        let more = async {
+            until("it asks about one more", || async { (questions() > 128).then_some(()) }).await;
+            issuer.hold(false);
+        };
+        tokio::join!(ask("good", "203.0.113.2"), more).0
+    };
+    let (refused, status) = tokio::join!(flood, other);
+    assert_eq!(status, 200, "it comes from another address");
+    assert_eq!(refused.iter().filter(|status| **status == 503).count(), 300 - 128, "{refused:?}");
 }

@@ -29,13 +29,18 @@ pub(crate) async fn up(revision: Revision) -> Upstream {
 
 /// The answer to a small request with this `Authorization`.
 async fn ask(gateway: &Gateway, authorization: Option<&str>) -> Answer {
+    ask_with(gateway, &authorization.map(|value| ("authorization", value)).into_iter().collect::<Vec<_>>()).await
+}
+
+/// The answer to a small request with these headers.
+pub(crate) async fn ask_with(gateway: &Gateway, more: &[(&str, &str)]) -> Answer {
     let mut headers = vec![
         ("accept", "application/json, text/event-stream"),
         ("content-type", "application/json"),
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/list"),
     ];
-    headers.extend(authorization.map(|value| ("authorization", value)));
+    headers.extend(more);
     let text = Request::new("tools/list", "{}").text(MODERN, "1");
     wire::exchange(&gateway.url, "POST", &headers, &text).await
 }

@@ -2,6 +2,8 @@
 
 // Why a request is not let in, and what its client is told.
 mod refusal;
+// What a request bears.
+mod borne;
 // The token that was shown last on a connection, and what it was good for.
 mod last_token;
 // Two secrets that are compared.
@@ -11,18 +13,20 @@ use super::config::{Auth, Token};
 use super::oauth::{Issuers, Judging, Look, Refused};
 use super::rights::{Changed, RightsBook};
 use crate::call::caller::credential::subject;
-use crate::call::caller::credential::{Credential, OpenAccess, Revocation};
+use crate::call::caller::credential::{Credential, LetIn, OpenAccess, Revocation};
 use crate::call::caller::{Grants, Peer, Principal};
 use crate::metrics::edges;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use ::metrics::Counter;
 use arc_swap::ArcSwap;
+use borne::{bearer, taken};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, Request, Response};
 use last_token::LastToken;
 use refusal::Why;
 use same::is_same;
 use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -187,11 +191,15 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
             door: self.0.clone(),
             last: LastToken::default(),
             peer: None,
+            whence: None,
             user: None,
             is_other: false,
         }
     }
 }
+
+/// The address of a client, by the headers of its request.
+type Whence = Arc<dyn Fn(&HeaderMap) -> Option<IpAddr> + Send + Sync>;
 
 /// See [`AuthenticateLayer`].
 #[derive(Clone)]
@@ -201,6 +209,8 @@ pub struct Authenticate<S> {
     last: LastToken,
     /// The other end of the connection, for the log.
     peer: Option<Peer>,
+    /// Where its requests come from, which may be beyond a proxy.
+    whence: Option<Whence>,
     /// Who calls where no token is asked for, if the system says so.
     user: Option<Principal>,
     /// Whether that is somebody else than whoever runs the gateway, and so comes by a token alone.
@@ -208,16 +218,17 @@ pub struct Authenticate<S> {
 }
 
 impl<S> Authenticate<S> {
-    /// The same, for the requests of one connection.
+    /// The same, for the requests of one connection. `whence` tells the address of a client by the headers of its request.
     #[must_use]
-    pub fn of(self, peer: Peer) -> Self {
+    pub fn of(self, peer: Peer, whence: impl Fn(&HeaderMap) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         let (user, is_other) = match peer {
             Peer::Address(_) => (None, false),
             Peer::User(number) => {
                 (Some(Principal::of_user(number)), number != 0 && number != rustix::process::geteuid().as_raw())
             }
         };
-        Self { last: LastToken::default(), peer: Some(peer), user, is_other, ..self }
+        let whence: Option<Whence> = Some(Arc::new(whence));
+        Self { last: LastToken::default(), peer: Some(peer), whence, user, is_other, ..self }
     }
 }
 
@@ -238,19 +249,20 @@ impl Door {
         why.answer(self.issuers(), path).map(R::from)
     }
 
-    /// The token that a request from there bears, and whose it is.
-    fn judge(&self, headers: &HeaderMap, last: &LastToken, peer: Option<Peer>) -> Verdict {
+    /// The token that a request from there bears, and whose it is. It is taken out of the request: nobody behind this layer has a use for
+    /// it, and so nobody can pass it on.
+    fn judge(&self, headers: &mut HeaderMap, last: &LastToken, whence: impl Fn(&HeaderMap) -> Option<Peer>) -> Verdict {
         // Which tokens are kept for upstreams that exchange them is part of that.
         let configurations = self.configurations.load(Ordering::SeqCst).wrapping_add(subject::generation() << 32);
-        if !self.asks_token.load(Ordering::SeqCst) {
+        let asks_token = self.asks_token.load(Ordering::SeqCst);
+        let (borne, is_alone) = taken(headers, asks_token);
+        if !asks_token {
             return Verdict::Open;
         }
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let token = match (given.next(), given.next()) {
-            (Some(value), None) => bearer(value.as_bytes()),
-            (Some(_), Some(_)) if self.issuers().is_some() => return Verdict::Bad(Why::Refused(Refused::Malformed)),
-            _ => None,
-        };
+        if !is_alone && self.issuers().is_some() {
+            return Verdict::Bad(Why::Refused(Refused::Malformed));
+        }
+        let token = borne.as_ref().filter(|_| is_alone).and_then(|value| bearer(value.as_bytes()));
         let Some(token) = token else { return Verdict::Bad(Why::Missing) };
         if let Some(credential) = last.again(token, configurations) {
             return Verdict::Good(credential);
@@ -274,7 +286,7 @@ impl Door {
             }
             (Some(known), _) => good(known.credential.clone(), known.expires),
             (None, None) => Verdict::Bad(Why::Unknown),
-            (None, Some(issuers)) => match issuers.look(token, digest, peer) {
+            (None, Some(issuers)) => match issuers.look(token, digest, whence(headers)) {
                 Look::Good(credential, until) => good(credential, until),
                 Look::Bad(why) => Verdict::Bad(Why::Refused(why)),
                 Look::Judging(judging) => Verdict::Judging(judging),
@@ -295,7 +307,7 @@ enum Verdict {
 
 impl<S, B, R> tower::Service<Request<B>> for Authenticate<S>
 where
-    S: tower::Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S: tower::Service<LetIn<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Unpin + Send,
     B: Send + 'static,
     R: From<Bytes> + Unpin + Send,
@@ -312,17 +324,15 @@ where
         if let Some(document) = self.door.issuers().and_then(|issuers| issuers.metadata(request.uri().path())) {
             return Authenticated::Refused(Some(refusal::json(document.into()).map(R::from)));
         }
-        let verdict = match self.door.judge(request.headers(), &self.last, self.peer) {
+        let whence = |headers: &HeaderMap| match (self.peer?, &self.whence) {
+            (Peer::Address(_), Some(whence)) => whence(headers).map(Peer::Address),
+            (peer, _) => Some(peer),
+        };
+        let verdict = match self.door.judge(request.headers_mut(), &self.last, whence) {
             // Let in while a token was asked for, and still there now that none is.
             Verdict::Open if self.is_other => Verdict::Bad(Why::Missing),
             verdict => verdict,
         };
-        // Nobody behind this layer has a use for it, and so nobody can pass it on. Few headers are walked faster than one is looked up.
-        let is_borne =
-            matches!(verdict, Verdict::Good(_)) || request.headers().keys().any(|name| *name == header::AUTHORIZATION);
-        if is_borne {
-            request.headers_mut().remove(header::AUTHORIZATION);
-        }
         let credential = match verdict {
             Verdict::Open => self.user.as_ref().map(|user| {
                 let (principal, grants, revocation) = (user.clone(), Grants::all(), self.door.open.now());
@@ -342,18 +352,14 @@ where
                     match judging.await {
                         Ok(credential) => {
                             door.accepted.increment(1);
-                            request.extensions_mut().insert(credential);
-                            inner.oneshot(request).await
+                            inner.oneshot(LetIn { request, credential: Some(credential) }).await
                         }
                         Err(why) => Ok(door.refuse(&Why::Refused(why), peer, uri.path())),
                     }
                 }));
             }
         };
-        if let Some(credential) = credential {
-            request.extensions_mut().insert(credential);
-        }
-        Authenticated::Inner(self.inner.call(request))
+        Authenticated::Inner(self.inner.call(LetIn { request, credential }))
     }
 }
 
@@ -381,12 +387,6 @@ where
             Self::Judging(judging) => judging.as_mut().poll(cx),
         }
     }
-}
-
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(7)?;
-    let token = token.trim_ascii();
-    (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
 /// The answer to a request without any credential.

@@ -1,7 +1,7 @@
 //! Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
 
 use super::authenticate::{AuthenticateLayer, Authenticated, refused};
-use crate::call::caller::credential::Credential;
+use crate::call::caller::credential::{Credential, LetIn};
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::{Request, Response, header};
@@ -27,7 +27,7 @@ impl<A, S> Certified<A, S> {
 impl<A, S, B, R, F> tower::Service<Request<B>> for Certified<A, S>
 where
     A: tower::Service<Request<B>, Response = Response<R>, Error = S::Error, Future = Authenticated<F, R>>,
-    S: tower::Service<Request<B>, Response = Response<R>>,
+    S: tower::Service<LetIn<B>, Response = Response<R>>,
     F: Future,
     Authenticated<F, R>: Future<Output = Result<Response<R>, S::Error>>,
     R: From<Bytes>,
@@ -44,8 +44,7 @@ where
         match &self.credential {
             Some(credential) => {
                 request.headers_mut().remove(header::AUTHORIZATION);
-                request.extensions_mut().insert(credential.clone());
-                Either::Right(self.inner.call(request))
+                Either::Right(self.inner.call(LetIn { request, credential: Some(credential.clone()) }))
             }
             None if self.asks.as_ref().is_some_and(AuthenticateLayer::is_open) => Either::Left(refused()),
             None => Either::Left(self.otherwise.call(request)),

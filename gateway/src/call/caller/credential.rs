@@ -5,6 +5,7 @@ pub mod subject;
 
 use crate::call::caller::{Grants, Principal};
 use arc_swap::ArcSwapOption;
+use http::Request;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,20 @@ pub struct Credential {
     pub grants: Grants,
     /// Whether it still counts.
     pub revocation: Revocation,
+}
+
+/// A request that is let in. What it is let in with stands beside it: among its extensions it would cost a map of them each time.
+pub struct LetIn<B> {
+    /// The request itself, which bears its credential no more.
+    pub request: Request<B>,
+    /// What it is let in with; `None` where nothing is asked for.
+    pub credential: Option<Credential>,
+}
+
+impl<B> From<Request<B>> for LetIn<B> {
+    fn from(request: Request<B>) -> Self {
+        Self { request, credential: None }
+    }
 }
 
 impl Credential {

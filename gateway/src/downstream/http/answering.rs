@@ -7,7 +7,7 @@ use super::read::{self, Terms, Unread};
 use super::stream::Body;
 use super::work::{Deciding, Work};
 use super::{ops, respond};
-use crate::call::caller::credential::Revocation;
+use crate::call::caller::credential::{LetIn, Revocation};
 use crate::downstream::config::{Config, Faces};
 use crate::downstream::edge::client_era::{self, Who};
 use crate::downstream::edge::{Heads, LastCaller};
@@ -15,7 +15,7 @@ use crate::downstream::listen::Arrival;
 use crate::health::chain;
 use crate::memory::account::Hold;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ enum Route {
 
 enum Stage<B> {
     /// Nothing of it was looked at.
-    Arrived(Request<B>),
+    Arrived(LetIn<B>),
     /// Its body is not there in one piece.
     Reading(HeaderMap, Reading),
     /// It is waited for. The map of its headers is done with, and bears those of the response.
@@ -80,7 +80,7 @@ where
         endpoint: Arc<Endpoint>,
         (faces, open): (Faces, Revocation),
         (arrival, last): (Option<Arrival>, Arc<LastCaller>),
-        request: Request<B>,
+        request: LetIn<B>,
     ) -> Self {
         let stage = Stage::Arrived(request);
         Self { endpoint, arrival, last, faces, revocation: open, is_of_gateway: false, peer: None, stage }
@@ -113,7 +113,8 @@ where
     }
 
     /// Answers what needs no body, and begins to read it where one is needed.
-    fn arrived(&mut self, request: Request<B>, cx: &mut Context<'_>) -> Next<B> {
+    fn arrived(&mut self, let_in: LetIn<B>, cx: &mut Context<'_>) -> Next<B> {
+        let LetIn { request, credential } = let_in;
         let endpoint = &self.endpoint;
         let answered = |response| Err(Box::new(response));
         let misused = |status, why: &str| answered(respond::misused(status, why));
@@ -133,7 +134,7 @@ where
             return answered(respond::doubled(&name, heads.version().is_some_and(client_era::is_modern)));
         }
         let open = std::mem::take(&mut self.revocation);
-        let who = match endpoint.who((self.arrival.as_ref(), &self.last), &head.extensions, (&head.headers, open)) {
+        let who = match endpoint.who((self.arrival.as_ref(), &self.last), credential, (&head.headers, open)) {
             Ok(who) => who,
             Err(share) => {
                 endpoint.edge.refusals.turn_away("connections", &format_args!("{share} has its part of them"));

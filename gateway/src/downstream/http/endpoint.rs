@@ -13,7 +13,7 @@ use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::Complaints;
-use http::{Extensions, HeaderMap};
+use http::HeaderMap;
 use std::sync::Arc;
 
 /// The endpoint behind its service.
@@ -46,15 +46,12 @@ impl Endpoint {
     pub(super) fn who(
         &self,
         (arrival, last): (Option<&Arrival>, &Arc<LastCaller>),
-        found: &Extensions,
+        found: Option<Credential>,
         (headers, open): (&HeaderMap, Revocation),
     ) -> Result<Who, Share> {
         let (address, last) = (arrival.and_then(|arrival| arrival.client(headers)), last.clone());
-        let who = match found.get::<Credential>() {
-            Some(Credential { principal, grants, revocation }) => {
-                let (principal, grants) = (principal.clone(), grants.clone());
-                Who { principal, address, grants, revocation: revocation.clone(), last }
-            }
+        let who = match found {
+            Some(Credential { principal, grants, revocation }) => Who { principal, address, grants, revocation, last },
             None => Who { address, revocation: open, last, ..self.anonymous.clone() },
         };
         match arrival.filter(|arrival| !arrival.is_admitted()) {

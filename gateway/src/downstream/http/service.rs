@@ -4,7 +4,7 @@ use super::answering::Answering;
 use super::endpoint::Endpoint;
 use super::stream::Body;
 use crate::call::Handler;
-use crate::call::caller::credential::OpenAccess;
+use crate::call::caller::credential::{LetIn, OpenAccess};
 use crate::downstream::config::{Config, Faces};
 use crate::downstream::edge::LastCaller;
 use crate::downstream::listen::Arrival;
@@ -13,7 +13,7 @@ use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passes;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl McpService {
     }
 }
 
-impl<B> tower::Service<Request<B>> for McpService
+impl<B> tower::Service<LetIn<B>> for McpService
 where
     B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
 {
@@ -113,7 +113,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: LetIn<B>) -> Self::Future {
         let served = (self.faces, self.open.now());
         Answering::new(self.endpoint.clone(), served, (self.arrival.clone(), self.last.clone()), request)
     }

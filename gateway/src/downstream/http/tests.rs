@@ -14,7 +14,7 @@ mod two_endpoints;
 
 use super::service::McpService;
 use super::stream::Body;
-use crate::call::caller::credential::{Credential, Revocation};
+use crate::call::caller::credential::{Credential, LetIn, Revocation};
 use crate::call::caller::{Grants, Principal};
 use crate::downstream::config::Config;
 use crate::downstream::scripted::{Hand, Hands, scripted, soon};
@@ -83,7 +83,7 @@ impl std::ops::Deref for Bench {
 impl Client {
     async fn send(&self, request: http::request::Builder, body: &str) -> Response<Body> {
         let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
-        self.0.clone().oneshot(request.body(body).unwrap()).await.unwrap()
+        self.0.clone().oneshot(let_in(request, body)).await.unwrap()
     }
 
     /// POSTs a frame of a stateless client, with the headers that it must have.
@@ -151,6 +151,13 @@ fn call(id: &str, name: &str) -> String {
 fn principal(request: http::request::Builder, name: &str) -> http::request::Builder {
     let (principal, grants) = (Principal::named(name), Grants::all());
     request.extension(Credential { principal, grants, revocation: Revocation::never() })
+}
+
+/// The request, let in with the credential that was written beside it.
+fn let_in<B>(request: http::request::Builder, body: B) -> LetIn<B> {
+    let mut request = request.body(body).unwrap();
+    let credential = request.extensions_mut().remove();
+    LetIn { request, credential }
 }
 
 async fn text(response: Response<Body>) -> String {

@@ -277,7 +277,7 @@ impl Arrival {
     }
 
     /// The address of the client whose request bears these headers, where it is known.
-    pub(crate) fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
+    pub fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         match self.0.peer {
             Peer::Address(address) => forwarded::client(address, &self.0.of.trusted, headers),
             Peer::User(_) => None,

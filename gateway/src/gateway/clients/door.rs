@@ -20,8 +20,9 @@ use crate::runtime::system::handed::HandedListener;
 use crate::runtime::system::handles;
 use crate::upstream;
 use crate::upstream::config::Sharing;
+use http::HeaderMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::net::TcpListener;
@@ -174,7 +175,8 @@ impl Door {
             (Socket::Tcp(socket), Some(certificates)) => (socket, certificates),
             (socket, _) => {
                 let service = move |arrival: &Arrival| {
-                    guard.layer(pages.layer(authenticate.layer(face.on(arrival)).of(arrival.peer())))
+                    let authenticate = authenticate.layer(face.on(arrival)).of(arrival.peer(), whence(arrival));
+                    guard.layer(pages.layer(authenticate))
                 };
                 return match socket {
                     Socket::Tcp(socket) => {
@@ -190,7 +192,7 @@ impl Door {
         let asks = asks.then(|| authenticate.clone());
         let service = move |arrival: &Arrival| {
             let inner = face.on(arrival);
-            let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
+            let otherwise = authenticate.layer(inner.clone()).of(arrival.peer(), whence(arrival));
             let certified = arrival.certified().map(|principal| {
                 let grants = authenticate.grants_of(&principal);
                 Credential { principal, grants, revocation: Revocation::never() }
@@ -199,6 +201,12 @@ impl Door {
         };
         serving.faces.spawn(listener::serve_tls(socket, certificates, service, patience, bounds, level));
     }
+}
+
+/// Tells where the requests of a connection come from.
+fn whence(arrival: &Arrival) -> impl Fn(&HeaderMap) -> Option<IpAddr> + Send + Sync + 'static {
+    let arrival = arrival.clone();
+    move |headers| arrival.client(headers)
 }
 
 /// Ends the sessions and streams of those whose tokens expire, when they do.

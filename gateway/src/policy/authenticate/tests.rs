@@ -1,6 +1,7 @@
 //! Who is let in, and until when.
 
 use super::*;
+use http::header;
 use std::convert::Infallible;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -13,9 +14,9 @@ async fn ask(tokens: &[&str], authorization: &[&str]) -> (u16, String) {
         expires: None,
     };
     let auth = Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() };
-    let inner = service_fn(|request: Request<()>| {
+    let inner = service_fn(|LetIn { request, credential }: LetIn<()>| {
         assert!(!request.headers().contains_key(header::AUTHORIZATION));
-        let principal = request.extensions().get::<Credential>().map(|one| one.principal.name().to_owned());
+        let principal = credential.map(|one| one.principal.name().to_owned());
         std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::from(
             principal.unwrap_or_else(|| "nobody".into()),
         ))))
@@ -55,7 +56,7 @@ async fn a_token_is_good_until_it_expires_and_whose_it_is_is_told_then() {
     };
     let (past, soon, late) = (now - LOOK_EVERY, now + Duration::from_millis(300), now + LOOK_EVERY * 100);
     let layer = AuthenticateLayer::new(&auth(&[Some(past), Some(soon), Some(late), None]), None);
-    let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+    let inner = service_fn(|_: LetIn<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
     let service = layer.layer(inner);
     let asked = async |text: &str| {
         let request = Request::get("/").header(header::AUTHORIZATION, format!("Bearer {text}")).body(()).unwrap();
@@ -83,8 +84,8 @@ async fn a_token_is_good_until_it_expires_and_whose_it_is_is_told_then() {
 async fn another_user_of_the_machine_comes_by_a_token_alone_also_when_none_is_asked_for_any_more() {
     let own = rustix::process::geteuid().as_raw();
     for (user, status) in [(own, 200), (0, 200), (own + 1, 401)] {
-        let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
-        let service = AuthenticateLayer::new(&Auth::default(), None).layer(inner).of(Peer::User(user));
+        let inner = service_fn(|_: LetIn<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+        let service = AuthenticateLayer::new(&Auth::default(), None).layer(inner).of(Peer::User(user), |_| None);
         let answer = service.oneshot(Request::get("/").body(()).unwrap()).await.unwrap();
         assert_eq!(answer.status().as_u16(), status, "{user}");
     }
@@ -103,7 +104,7 @@ async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
     };
     let layer = AuthenticateLayer::new(&auth(&[]), None);
     let service =
-        layer.layer(service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new())))));
+        layer.layer(service_fn(|_: LetIn<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new())))));
     let asked = async |text: &str| {
         let request = Request::get("/").header(header::AUTHORIZATION, format!("Bearer {text}")).body(()).unwrap();
         service.clone().oneshot(request).await.unwrap().status().as_u16()

@@ -26,7 +26,7 @@ const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,6
 const CASES: [(&str, Front, bool, [u64; 3], u64); 6] = [
     ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, [78_400, 61_200, 49_800], 21),
     // 3 k more: what an access token and roles may cost.
-    ("the same, access token and roles", Front::Bearing, true, [82_800, 64_200, 52_800], 24),
+    ("the same, access token and roles", Front::Bearing, true, [81_400, 64_200, 52_800], 21),
     ("HTTP upstream, handshake client", Front::Http(Dialect::Legacy), true, [75_100, 58_200, 47_600], 20),
     ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, [63_500, 48_500, 39_500], 16),
     ("stdio upstream, handshake client", Front::Http(Dialect::Legacy), false, [53_200, 41_200, 33_600], 12),

@@ -1,6 +1,6 @@
 //! Requests that are large and wait: they give way to others when there is no memory left, with a word.
 
-use super::{Bench, Client, PATH, call, text};
+use super::{Bench, Client, PATH, call, let_in, text};
 use crate::downstream::config::Config;
 use crate::downstream::http::service::McpService;
 use crate::downstream::scripted::{scripted, soon};
@@ -61,7 +61,7 @@ async fn send(client: Client, method: &str, params: &str) -> Response<super::Bod
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method)
         .header("mcp-name", "x");
-    client.0.clone().oneshot(request.body(Pieces(pieces)).unwrap()).await.unwrap()
+    client.0.clone().oneshot(let_in(request, Pieces(pieces))).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What is refused before it becomes a call: status and code of each.
 
-use super::{Bench, META, PATH, call, code, initialize, post, principal, text};
+use super::{Bench, META, PATH, call, code, initialize, let_in, post, principal, text};
 use http::{Request, StatusCode};
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -178,7 +178,7 @@ impl http_body::Body for Withheld {
 async fn one_clients_open_bodies_leave_room_for_anothers() {
     let bench = Bench::new();
     let open = |name: &str| {
-        let request = principal(post(), name).body(Withheld).unwrap();
+        let request = let_in(principal(post(), name), Withheld);
         let mut answering = Box::pin(bench.client.0.clone().oneshot(request));
         match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => Ok(answering),

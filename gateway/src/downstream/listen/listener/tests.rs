@@ -2,6 +2,7 @@
 
 use super::{Bounds, NO_ROOM, Patience, rest, serve};
 use crate::call::Handler;
+use crate::call::caller::credential::LetIn;
 use crate::downstream::config::Config;
 use crate::downstream::http::McpService;
 use crate::downstream::listen::connections::{Arrival, Connections};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tower::Layer;
+use tower::{Layer, ServiceExt};
 use tracing::Metadata;
 use tracing::span::{Attributes, Id, Record};
 
@@ -44,7 +45,7 @@ async fn start(patience: Patience) -> Bench {
         (&Budget::default(), &Refusals::default()),
     );
     let guard = GuardLayer::new(address, &[], &[]);
-    let service = move |arrival: &Arrival| guard.layer(face.on(arrival));
+    let service = move |arrival: &Arrival| guard.layer(face.on(arrival).map_request(LetIn::from));
     tasks.clone().spawn(serve(listener, service, patience, bounds(), tasks.clone()));
     Bench { address, hands, tasks }
 }
