@@ -6,6 +6,7 @@ use trunkline_tests::client::{Answer, Client, Request, http as wire};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::issuer::{Issuer, coded, now};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 
 use crate::access_tokens::{KNOWN, RESOURCE, config, forged, up};
@@ -323,6 +324,36 @@ async fn what_the_gateway_says_of_itself_is_the_same_at_the_path_and_at_the_root
     assert!(!is_good && said.contains("`offline_access` is for clients to ask for"), "{said}");
     let (is_good, said) = refused(text("more"));
     assert!(is_good, "{said}");
+}
+
+#[tokio::test]
+async fn what_somebody_reads_is_for_no_cache_that_others_share_whatever_its_upstream_says() {
+    let result = |scope: &str| {
+        let contents = "[{\"uri\":\"script://up/text\",\"text\":\"1e400\"}]";
+        format!("{{\"resultType\":\"complete\",\"ttlMs\":7000,\"cacheScope\":\"{scope}\",\"contents\":{contents}}}")
+    };
+    let read = Request::new("resources/read", "{\"uri\":\"script://up/text\"}");
+    for scope in ["public", "private"] {
+        let rule = Rule::on("resources/read", vec![Act::Result(result(scope))]);
+        let (up, issuer) =
+            (Upstream::http(Script::new("up", Revision::MODERN).rule(rule)).await, Issuer::start().await);
+        let open = Gateway::serve(&Config::new().upstream(&up)).await;
+        let guarded = Gateway::serve(&config(&up, &issuer.entry(""))).await;
+        let ann = issuer.token(RESOURCE, "ann", "");
+        for (gateway, token, expected) in [(&open, "none", scope), (&guarded, &*ann, "private")] {
+            let client = Client::bearing(&gateway.reach(), Revision::MODERN, token).await;
+            client.tools_until("it is there", |tools| tools.contains(&"up__echo".into())).await;
+            let told = client.request(read.clone()).await.value();
+            assert_eq!((&told["cacheScope"], &told["ttlMs"]), (&json!(expected), &json!(7000)), "{scope}: {told}");
+            assert_eq!(told["contents"][0]["text"], "1e400", "{scope}: {told}");
+            for method in
+                ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
+            {
+                let told = client.request(Request::new(method, "{}")).await.value();
+                assert_eq!(told["cacheScope"], "private", "{method}: {told}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,9 @@ use bytes::{BufMut, Bytes};
 use http::StatusCode;
 use std::sync::Arc;
 
+/// A result that no cache shows to anybody else.
+const PRIVATE: &[u8] = b"\"private\"";
+
 /// The hop's part of a request: everything that the [`Call`] does not carry and the answer needs.
 #[derive(Debug)]
 pub(crate) struct ResponseEncoder {
@@ -41,6 +44,8 @@ pub(crate) struct ResponseEncoder {
     level: Option<LogLevel>,
     /// Whether results are told in the dialect of 2024-10-07.
     pub(crate) is_dialect: bool,
+    /// Whether the caller is somebody: what it reads may be nothing to others, whatever an upstream says that knows no roles of ours.
+    is_somebody: bool,
 }
 
 /// The end of a request: a whole response, and the status it has over HTTP where nothing was sent before.
@@ -80,6 +85,7 @@ impl ResponseEncoder {
             mute: None,
             level: call.log_level,
             is_dialect: false,
+            is_somebody: !call.caller.principal.is_anonymous(),
         }
     }
 
@@ -106,7 +112,18 @@ impl ResponseEncoder {
     /// The hop's part of an `initialize`, which agreed on `revision`.
     pub(crate) fn handshake(id: Id, revision: Revision) -> Self {
         let method = Method::Initialize;
-        Self { id, method, revision, uri: None, name: None, token: None, mute: None, level: None, is_dialect: false }
+        Self {
+            id,
+            method,
+            revision,
+            uri: None,
+            name: None,
+            token: None,
+            mute: None,
+            level: None,
+            is_dialect: false,
+            is_somebody: false,
+        }
     }
 
     /// The same for a client that speaks the dialect of 2024-10-07, or not.
@@ -213,6 +230,8 @@ impl ResponseEncoder {
         let frame = aside(result.raw().len(), || {
             let told = translate::result(&self.method, result, from, self.revision);
             let result = told.as_ref().unwrap_or(result);
+            let own = self.is_own(result).then(|| result.clone().set(Key::CacheScope, PRIVATE));
+            let result = own.as_ref().unwrap_or(result);
             let bytes = result.raw().len() + self.id.raw().len();
             // A buffer that is filled to its end becomes the response's body without one more allocation.
             let adds = match from == self.revision && !from.is_modern() {
@@ -222,6 +241,12 @@ impl ResponseEncoder {
             Composed::of(bytes + adds, |out| self.write(result, from, identity, out))
         });
         EncodedResponse::new(frame, StatusCode::OK)
+    }
+
+    /// Whether a result is for everybody by the words of its upstream, and for its caller alone here.
+    fn is_own(&self, result: &Object) -> bool {
+        let is_read = self.is_somebody && self.method == Method::ResourcesRead && self.revision.is_modern();
+        is_read && result.get(Key::CacheScope).is_some_and(|scope| scope != PRIVATE)
     }
 
     fn write<B: BufMut>(&self, result: &Object, from: Revision, identity: &[u8], out: &mut B) {
@@ -312,17 +337,7 @@ mod tests {
 
     fn asked(revision: Revision, level: Option<LogLevel>) -> ResponseEncoder {
         let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
-        ResponseEncoder {
-            id,
-            method: Method::ToolsCall,
-            revision,
-            uri: None,
-            name: None,
-            token: None,
-            mute: None,
-            level,
-            is_dialect: false,
-        }
+        ResponseEncoder { method: Method::ToolsCall, level, ..ResponseEncoder::handshake(id, revision) }
     }
 
     #[test]
