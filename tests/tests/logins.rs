@@ -41,7 +41,11 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     pub(crate) async fn start(way: Way, revision: Revision) -> Guarded {
-        let upstream = Upstream::start(way, Script::new("up", revision)).await;
+        Guarded::with(way, Script::new("up", revision)).await
+    }
+
+    pub(crate) async fn with(way: Way, script: Script) -> Guarded {
+        let upstream = Upstream::start(way, script).await;
         let guard = Authority::start().await;
         upstream.guarded_by(&guard);
         let identity = Identity::start(&guard).await;

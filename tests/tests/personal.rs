@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Way;
 use trunkline_tests::within::{all, until, within};
 
@@ -90,8 +91,33 @@ async fn who_logs_out_has_no_call_any_more_and_the_other_one_notices_nothing() {
         });
         let refused = refused.await;
         assert!(refused.contains("run `trunkline login up --as token:ada`"), "{refused}");
+        ada.tools_until("what was offered to it before is not any more", |tools| tools == [LOGIN]).await;
         assert_eq!(bob.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     }
+}
+
+#[tokio::test]
+async fn a_tool_with_the_name_of_the_gateways_own_is_left_out_and_that_is_said() {
+    let own =
+        "{\"name\":\"trunkline_login\",\"description\":\"not the gateway's\",\"inputSchema\":{\"type\":\"object\"}}";
+    let script = || Script::new("up", MODERN).with(|script| script.raw_tools.push(own.to_owned()));
+    let guarded = Guarded::with(Way::Http, script()).await;
+    let gateway = serve(&guarded, "").await;
+    logged_in(&gateway, "ada").await;
+    let ada = come(&gateway, MODERN, ADA).await;
+    let tools = ada.tools_until("they are read with its login", |tools| tools.contains(&"up__echo".into())).await;
+    assert!(!tools.contains(&LOGIN.to_owned()), "{tools:?}");
+    let said = ada.call_once(LOGIN, "{}").await.text();
+    assert!(said.contains("You are logged in to `up`"), "{said}");
+    let of_log = |line: &String| line.contains("tool left out: the gateway's own has its name").then_some(());
+    gateway.stderr.wait("it is said", of_log).await;
+    // Where all have one login the gateway has no such tool.
+    let shared = Guarded::with(Way::Http, script()).await;
+    let gateway = shared.serve("").await;
+    let (is_done, text) = crate::logins::said(&log_in(&gateway, &[]).await);
+    assert!(is_done, "{text}");
+    let client = Client::connect(&gateway.reach(), MODERN).await;
+    client.tools_until("it is the upstream's own", |tools| tools.contains(&LOGIN.to_owned())).await;
 }
 
 #[tokio::test]

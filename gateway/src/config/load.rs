@@ -222,6 +222,13 @@ pub(super) fn check(reading: &Reading) -> Config {
     if !reading.gaps.has_section() {
         listeners::judge(reading, &config.server, &mut config.auth, &config.admin);
     }
+    if config.auth.tells_apart() {
+        config
+            .upstreams
+            .iter_mut()
+            .filter_map(|one| one.credentials.as_mut())
+            .for_each(upstream::config::Credentials::tell_apart);
+    }
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
     let all = config.upstreams.iter().chain(&config.lacking);
     config.secrets = secret::of(reading, &config.server.session.signing_keys, (all, collector));

@@ -1,7 +1,9 @@
 //! Logins that each principal has of its own: whose one is, who has one, and whose ends.
 
 use serde_json::Value;
+use trunkline_tests::client::{Client, Reach};
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::process::{GATEWAY, Program};
 use trunkline_tests::upstream::Way;
 use trunkline_tests::within::{until, within};
 
@@ -76,6 +78,34 @@ async fn a_login_is_that_of_the_principal_that_is_named_and_only_its_own_is_ende
     assert!(text.contains(&out("token:bob")) && text.contains(&out(CAROL)) && !text.contains("nobody"), "{text}");
     assert_eq!(run(&gateway, &["logout", "up"]).await.matches("nobody was logged in to `up`").count(), 1);
     assert!(kept(&gateway).is_empty());
+}
+
+#[tokio::test]
+async fn stdio_says_what_to_run_where_principals_are_told_apart_and_that_logs_it_in() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let gateway = Gateway::serve(&two(&guarded, OWN)).await;
+    let home = gateway.runtime().parent().expect("a home").display().to_string();
+    let mut program = Program::ours(GATEWAY, &["stdio", "--config", &gateway.file.display().to_string()]);
+    program.env.extend([("HOME".to_owned(), home.clone()), ("XDG_RUNTIME_DIR".to_owned(), format!("{home}/run"))]);
+    let client = Client::connect(&Reach::Child(program), MODERN).await;
+    let refused = client.call_once("up__echo", "{}").await.text();
+    assert!(refused.contains("needs login; run `trunkline login up --as anonymous`"), "{refused}");
+    let (is_done, text) = said(&log_in(&gateway, &["--as", "anonymous"]).await);
+    assert!(is_done && text.contains("logged in to `up` at http://127.0.0.1:"), "{text}");
+    client.tools_until("it notices", |tools| tools.contains(&"up__echo".into())).await;
+    assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+    let ada = Client::bearing(&gateway.reach(), MODERN, "ada-has-a-long-token").await;
+    assert_eq!(ada.tools().await, ["up__trunkline_login"], "it is not that of a token");
+    // One who could be there, and is not known, is logged in with a warning; one whom nobody can be is not.
+    let (is_done, text) = said(&log_in(&gateway, &["--as", CAROL]).await);
+    let doubt = format!("warning: nobody can call as `{CAROL}` now: `https://as.example` is none of [[auth.issuers]]");
+    assert!(is_done && text.contains(&doubt), "{text}");
+    let asked = guarded.identity.asked.mark();
+    for nobody in ["oauth:carol", "unix:carol", &format!("token:{}", "x".repeat(20_000))] {
+        let (is_done, text) = said(&log_in(&gateway, &["--as", nobody]).await);
+        assert!(!is_done && text.len() < 300, "{text}");
+    }
+    assert_eq!(guarded.identity.asked.mark(), asked, "for that nobody is asked anything");
 }
 
 #[tokio::test]

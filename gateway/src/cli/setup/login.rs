@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Sender;
 
-use super::whose::{login_of, shown};
+use super::whose::{doubt, login_of, shown};
 use crate::cli::args::settings;
 use crate::cli::args::setup;
 use crate::cli::process::failure::note;
@@ -34,6 +34,9 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let config = &settings.loaded.config;
     let to = &login_of(config, meant(config, &login.name)?, login.by.as_deref())?;
     let (name, where_to) = (&*to.upstream, &*shown(to));
+    if let Some(doubt) = to.principal.as_deref().and_then(|principal| doubt(config, principal)) {
+        note(&doubt);
+    }
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
         let (paste, pasted) = mpsc::channel(1);

@@ -6,10 +6,13 @@ use crate::cli::process::Failure;
 use crate::config::Config;
 use crate::config::fault::printable;
 use crate::config::import::told;
+use crate::downstream::config::{Address, Listener};
 use crate::upstream::config::Login;
 
 /// How the names of principals begin that are given in full.
 const KINDS: [&str; 4] = ["token:", "oauth:", "cert:", "unix:"];
+/// Nobody's name is longer: one of an access token has three parts of 256 bytes, coded.
+const NAME_MAX: usize = 4096;
 
 /// The login that a person makes, where `by` is what stands behind `--as`.
 pub(super) fn login_of(config: &Config, login: &Login, by: Option<&str>) -> Result<Login, Failure> {
@@ -24,8 +27,21 @@ pub(super) fn login_of(config: &Config, login: &Login, by: Option<&str>) -> Resu
 /// The principal that stands behind `--as`: in full, or the name of its token. Nothing is who calls without a credential.
 pub(super) fn principal(config: &Config, by: &str) -> Result<String, Failure> {
     let tokens = tokens(config);
-    if by.is_empty() || KINDS.iter().any(|kind| by.len() > kind.len() && by.starts_with(kind)) {
-        return Ok(by.to_owned());
+    if by.len() > NAME_MAX {
+        return Err(
+            anyhow!("what stands behind `--as` has more than {NAME_MAX} bytes: no principal has such a name").into()
+        );
+    }
+    if by.is_empty() || by == Login::ANONYMOUS {
+        return Ok(String::new());
+    }
+    if let Some((kind, rest)) =
+        KINDS.iter().find_map(|kind| Some((*kind, by.strip_prefix(kind)?))).filter(|(_, rest)| !rest.is_empty())
+    {
+        return match cannot_be(kind, rest) {
+            None => Ok(by.to_owned()),
+            Some(why) => Err(anyhow!("`{}` is no principal: {why}", printable(by)).into()),
+        };
     }
     match tokens.contains(&by) {
         true => Ok(format!("token:{by}")),
@@ -34,6 +50,45 @@ pub(super) fn principal(config: &Config, by: &str) -> Result<String, Failure> {
             Err(anyhow!("no token is named `{}`{}; {kinds}", printable(by), told(by, &tokens)).into())
         }
     }
+}
+
+/// Why nobody can have such a name of a kind.
+fn cannot_be(kind: &str, rest: &str) -> Option<&'static str> {
+    let parts = || rest.split(' ').filter(|part| !part.is_empty()).count();
+    match kind {
+        _ if rest.chars().any(char::is_control) => Some("it has a control character"),
+        "oauth:" if parts() != 3 || rest.split(' ').count() != 3 => {
+            Some("it is `oauth:SUBJECT CLIENT ISSUER`, with one space between them, as `trunkline calls` shows it")
+        }
+        "unix:" if rest.parse::<u32>().is_err() => Some("it is `unix:` and the number of a user"),
+        _ => None,
+    }
+}
+
+/// Why a principal that could be there is not known by the configuration, so that nobody may ever use its login.
+pub(super) fn doubt(config: &Config, principal: &str) -> Option<String> {
+    let (kind, rest) = principal.split_once(':')?;
+    let listeners = &config.server.listeners;
+    let why = match kind {
+        "token" if !tokens(config).contains(&rest) => {
+            format!("no token of [[auth.tokens]] is named `{}`{}", printable(rest), told(rest, &tokens(config)))
+        }
+        "oauth" => {
+            let issuer = rest.rsplit(' ').next().unwrap_or_default();
+            if config.auth.issuers.iter().any(|known| *known.name == *issuer) {
+                return None;
+            }
+            format!("`{}` is none of [[auth.issuers]]", printable(issuer))
+        }
+        "cert" if !listeners.iter().any(Listener::asks_certificate) => {
+            "no listener asks for certificates (`tls.client_ca`)".to_owned()
+        }
+        "unix" if !listeners.iter().any(|one| matches!(one.address, Address::Unix(_) | Address::Handed(_))) => {
+            "no listener is a Unix socket".to_owned()
+        }
+        _ => return None,
+    };
+    Some(format!("warning: nobody can call as `{}` now: {why}", printable(principal)))
 }
 
 /// Why nobody's login in particular is there.
@@ -61,8 +116,9 @@ fn unnamed(config: &Config, login: &Login) -> Failure {
     let known = if known.is_empty() { known } else { format!("the name of a token ({known}), or ") };
     let said = format!(
         "each principal has a login of its own at `{name}`: say whose it is, as in `{}`. PRINCIPAL is {known}what `trunkline calls` \
-         shows; `--as ''` is that of `trunkline stdio`",
-        printable(&such)
+         shows; `--as {}` is that of `trunkline stdio`",
+        printable(&such),
+        Login::ANONYMOUS
     );
     anyhow!(said).into()
 }
@@ -110,7 +166,10 @@ mod tests {
             ("cert:x", Some("cert:x")),
             ("token:cert:x", Some("token:cert:x")),
             ("oauth:o'hara app https://as.example", Some("oauth:o'hara app https://as.example")),
+            ("unix:1000", Some("unix:1000")),
             ("", None),
+            ("anonymous", None),
+            ("token:anonymous", Some("token:anonymous")),
         ] {
             assert_eq!(of(&own, Some(by)), Ok(whose.map(str::to_owned)), "{by}");
         }
@@ -118,8 +177,38 @@ mod tests {
             let why = of(&own, Some(by)).unwrap_err();
             assert!(why.contains("no token is named") && why.contains("ada"), "{by}: {why}");
         }
+        let long = format!("token:{}", "x".repeat(20_000));
+        for (by, words) in [
+            ("oauth:ada", "`oauth:SUBJECT CLIENT ISSUER`"),
+            ("oauth:ada  https://as.example", "`oauth:SUBJECT CLIENT ISSUER`"),
+            ("unix:ada", "the number of a user"),
+            ("cert:CN=a\nb", "a control character"),
+            (&long, "more than 4096 bytes"),
+        ] {
+            let why = of(&own, Some(by)).unwrap_err();
+            assert!(why.contains(words) && why.len() < 200, "{by}: {why}");
+        }
         let why = of(&own, None).unwrap_err();
         assert!(why.contains("`trunkline login up --as ada`") && why.contains("(`ada`, `cert:x`)"), "{why}");
+    }
+
+    #[test]
+    fn a_principal_that_nobody_can_call_as_now_is_doubted_and_others_are_not() {
+        let issuer =
+            "[server]\npublic_url = \"https://mcp.example.com\"\n[[auth.issuers]]\nissuer = \"https://as.example\"\n";
+        let config = config(&(upstream(", logins = \"per-principal\"") + TOKENS + issuer));
+        for (principal, words) in [
+            ("token:adda", "no token of [[auth.tokens]] is named `adda`; did you mean `ada`?"),
+            ("oauth:ada app https://other.example", "`https://other.example` is none of [[auth.issuers]]"),
+            ("cert:CN=ada", "no listener asks for certificates"),
+            ("unix:7", "no listener is a Unix socket"),
+        ] {
+            let why = doubt(&config, principal).unwrap_or_default();
+            assert!(why.starts_with("warning: nobody can call as `") && why.contains(words), "{why}");
+        }
+        for principal in ["", "token:ada", "oauth:ada app https://as.example"] {
+            assert_eq!(doubt(&config, principal), None);
+        }
     }
 
     #[test]

@@ -85,7 +85,9 @@ impl PersonalLogins {
 impl Logins for PersonalLogins {
     fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
         let login = self.find(upstream, principal)?.1;
-        Some(Entry { is_own: login.principal.is_some(), command: login.command() })
+        let client = login.client.as_ref().map(|client| &client.id);
+        let place = format!("{} {:?} {:?} {client:?}", login.at.url, login.resource, login.issuer);
+        Some(Entry { is_own: login.principal.is_some(), command: login.command(), place })
     }
 
     fn begin(&self, upstream: &str, principal: &Principal, redirect: &str) -> Doing<Begun> {
@@ -109,6 +111,9 @@ impl Logins for PersonalLogins {
     }
 }
 
+/// Why a login that was begun is not finished.
+const OVER: &str = "since it was begun the upstream was removed or leads elsewhere, or whoever the link was told may not log in there any more";
+
 async fn finish(
     (upstream, principal): (Upstream, Principal),
     begun: BegunLogin,
@@ -117,7 +122,7 @@ async fn finish(
 ) -> Result<bool, String> {
     let made = tokio::select! {
         biased;
-        () = ended => return Err("whoever the link was told may not log in there any more".to_owned()),
+        () = ended => return Err(OVER.to_owned()),
         made = begun.finish(&query, &tasks) => made.map_err(|why| told(&upstream, &why))?,
     };
     tracing::info!(

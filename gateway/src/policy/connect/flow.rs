@@ -26,6 +26,8 @@ pub(super) struct Flow {
     pub(super) id: String,
     pub(super) upstream: Arc<str>,
     pub(super) principal: Principal,
+    /// As [`Entry::place`](super::logins::Entry::place), when its link was told first.
+    pub(super) place: String,
     /// The end of its page's address, which nobody can guess.
     pub(super) link: String,
     pub(super) until: Instant,
@@ -69,11 +71,12 @@ impl Visit {
 }
 
 impl Flow {
-    pub(super) fn new(upstream: &Arc<str>, principal: &Principal) -> Option<Self> {
+    pub(super) fn new((upstream, place): (&Arc<str>, &str), principal: &Principal) -> Option<Self> {
         let (id, link) = (random::<8>()?, random::<32>()?);
-        let (upstream, principal, until) = (upstream.clone(), principal.clone(), Instant::now() + PERSON_MAX);
+        let (upstream, place, principal) = (upstream.clone(), place.to_owned(), principal.clone());
+        let until = Instant::now() + PERSON_MAX;
         let (sessions, visit, over) = (Vec::new(), None, watch::Sender::new(false));
-        Some(Self { id, upstream, principal, link, until, sessions, visit, over })
+        Some(Self { id, upstream, principal, place, link, until, sessions, visit, over })
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {

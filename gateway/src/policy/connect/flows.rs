@@ -63,7 +63,7 @@ impl Flows {
     /// `None` where there are too many.
     pub(super) fn tell(
         &self,
-        upstream: &Arc<str>,
+        (upstream, place): (&Arc<str>, &str),
         principal: &Principal,
         session: Option<&Arc<ClientSession>>,
     ) -> Option<(String, String)> {
@@ -78,7 +78,7 @@ impl Flows {
         if of_principal >= OF_PRINCIPAL_MAX || flows.len() >= FLOWS_MAX && !make_room(&mut flows, of_principal) {
             return None;
         }
-        let mut flow = Flow::new(upstream, principal)?;
+        let mut flow = Flow::new((upstream, place), principal)?;
         flow.told(session);
         let told = (flow.id.clone(), flow.link.clone());
         flows.push(flow);
@@ -184,10 +184,13 @@ impl Flows {
     }
 
     /// Ends the pages of those whom none is meant for any more, whoever has opened them and however far they are.
-    pub(super) fn end(&self, is_meant: impl Fn(&str, &Principal) -> bool) {
-        let all: Vec<_> = self.lock().iter().map(|flow| (flow.upstream.clone(), flow.principal.clone())).collect();
-        let ends: Vec<_> = all.into_iter().filter(|(upstream, principal)| !is_meant(upstream, principal)).collect();
-        let is_ended = |flow: &mut Flow| ends.iter().any(|(upstream, principal)| flow.is_of(upstream, principal));
+    pub(super) fn end(&self, is_meant: impl Fn((&str, &str), &Principal) -> bool) {
+        let of = |flow: &Flow| (flow.id.clone(), flow.upstream.clone(), flow.place.clone(), flow.principal.clone());
+        let all: Vec<_> = self.lock().iter().map(of).collect();
+        let is_over =
+            |(_, upstream, place, principal): &(_, Arc<str>, String, _)| !is_meant((upstream, place), principal);
+        let ends: Vec<_> = all.into_iter().filter(is_over).map(|(id, ..)| id).collect();
+        let is_ended = |flow: &mut Flow| ends.contains(&flow.id);
         let ended: Vec<Flow> = self.lock().extract_if(.., is_ended).collect();
         ended.iter().for_each(|flow| _ = flow.over.send_replace(true));
     }
@@ -221,7 +224,7 @@ mod tests {
 
     fn tell(flows: &Flows, upstream: usize, principal: &str) -> Option<String> {
         let upstream = format!("up{upstream}").into();
-        flows.tell(&upstream, &Principal::named(principal), None).map(|(_, link)| link)
+        flows.tell((&upstream, ""), &Principal::named(principal), None).map(|(_, link)| link)
     }
 
     fn opened(flows: &Flows, link: &str) -> &'static str {
@@ -292,8 +295,8 @@ mod tests {
         let flows = Flows::default();
         let (upstream, ada, bob) = ("up1".into(), Principal::named("token:ada"), Principal::named("token:bob"));
         let sessions = [(); 2].map(|()| Arc::new(ClientSession::mute("s")));
-        let (of_ada, ada_link) = flows.tell(&upstream, &ada, Some(&sessions[0])).unwrap();
-        let (of_bob, bob_link) = flows.tell(&upstream, &bob, Some(&sessions[1])).unwrap();
+        let (of_ada, ada_link) = flows.tell((&upstream, ""), &ada, Some(&sessions[0])).unwrap();
+        let (of_bob, bob_link) = flows.tell((&upstream, ""), &bob, Some(&sessions[1])).unwrap();
         let borne = |link: &str, headers: &HeaderMap| match flows.open(link, headers, false) {
             Opened::First { id, principal, cookie, .. } => {
                 let mut headers = HeaderMap::new();
@@ -335,8 +338,8 @@ mod tests {
     async fn a_page_that_leads_nowhere_any_more_ends_however_far_it_is_and_no_other_does() {
         let flows = Flows::default();
         let (up, ada, bob) = ("up1".into(), Principal::named("token:ada"), Principal::named("token:bob"));
-        let (id, link) = flows.tell(&up, &ada, None).unwrap();
-        let (_, of_bob) = flows.tell(&up, &bob, None).unwrap();
+        let (id, link) = flows.tell((&up, "here"), &ada, None).unwrap();
+        let (_, of_bob) = flows.tell((&up, "here"), &bob, None).unwrap();
         let Opened::First { cookie, .. } = flows.open(&link, &HeaderMap::new(), false) else { panic!("it opens") };
         let finish: super::super::logins::Finish = Box::new(|_, _| Box::pin(async { Ok(true) }));
         let (url, state, issuer) = (String::new(), "state".to_owned(), String::new());
@@ -347,7 +350,7 @@ mod tests {
         let Brought::Good { over, .. } = flows.brought(("up1", "state"), &headers, false) else { panic!("it is good") };
         flows.end(|_, _| true);
         assert!(!*over.borrow() && over.has_changed().is_ok());
-        flows.end(|_, principal| *principal == bob);
+        flows.end(|(_, place), principal| place == "here" && *principal == bob);
         assert!(*over.borrow(), "what is under way is told");
         assert!(matches!(flows.open(&link, &headers, false), Opened::Unknown));
         assert!(matches!(flows.open(&of_bob, &headers, false), Opened::First { .. }));

@@ -27,6 +27,8 @@ pub struct Entry {
     pub is_own: bool,
     /// What is run for it where no page is.
     pub command: String,
+    /// What is logged in to, and as which client: a login that was begun for another place is not finished.
+    pub place: String,
 }
 
 /// A login that waits for what the browser brings back.

@@ -71,8 +71,9 @@ impl Connect {
 
     /// Ends the pages of those whose credential has gone, and those that would not be told now: what is brought back for them keeps nothing.
     pub fn end_revoked(&self, gone: &[Principal]) {
-        let is_meant = |upstream: &str, principal: &Principal| {
-            !gone.contains(principal) && self.entry(upstream, principal).is_some()
+        let is_meant = |(upstream, place): (&str, &str), principal: &Principal| {
+            let is_there = || self.entry(upstream, principal).is_some_and(|entry| entry.place == place);
+            !gone.contains(principal) && is_there()
         };
         self.0.flows.end(is_meant);
     }
@@ -105,8 +106,8 @@ impl Connect {
     pub(super) fn page(&self, caller: &Caller, upstream: &Arc<str>, is_for_more: bool) -> Option<Page> {
         let Inner { flows, base, .. } = &*self.0;
         let base = base.get().filter(|_| self.can_send(caller))?;
-        let Entry { command, .. } = self.entry(upstream, &caller.principal)?;
-        let (id, link) = flows.tell(upstream, &caller.principal, caller.tenant.as_ref())?;
+        let Entry { command, place, .. } = self.entry(upstream, &caller.principal)?;
+        let (id, link) = flows.tell((upstream, &place), &caller.principal, caller.tenant.as_ref())?;
         let why = if is_for_more { "wants more than your login there allows" } else { "needs your login" };
         let message =
             format!("The upstream `{upstream}` {why}: a page of the gateway says where to log in. Or run `{command}`.");
@@ -270,7 +271,7 @@ mod tests {
         fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry> {
             let is_own = upstream == "own" && !principal.is_anonymous();
             let command = format!("log in to {upstream} for {}", principal.name());
-            ["up", "own"].contains(&upstream).then_some(Entry { is_own, command })
+            ["up", "own"].contains(&upstream).then_some(Entry { is_own, command, place: String::new() })
         }
 
         fn begin(&self, upstream: &str, principal: &Principal, _: &str) -> Doing<Begun> {

@@ -63,6 +63,13 @@ impl Credentials {
         matches!(self, Self::Login(login) if login.is_personal)
     }
 
+    /// Principals are told apart: whose login is meant is said also where it is that of who calls without a credential.
+    pub fn tell_apart(&mut self) {
+        if let Self::Login(login) = self {
+            login.is_told_apart = login.is_personal;
+        }
+    }
+
     /// The same for a gateway of one client, which has one login.
     #[must_use]
     pub fn of_one_client(mut self) -> Self {

@@ -30,6 +30,8 @@ pub struct Login {
     pub scopes: Vec<String>,
     /// Whether each principal logs in for itself.
     pub is_personal: bool,
+    /// Whether that of who calls without a credential is named as such: principals are told apart.
+    pub is_told_apart: bool,
     /// The name of the principal whose login it is, where that is one of several.
     pub principal: Option<Arc<str>>,
     /// The folder of our state, in which logins are kept.
@@ -50,6 +52,9 @@ pub struct Registered {
 }
 
 impl Login {
+    /// What stands behind `--as` for who calls without a credential.
+    pub const ANONYMOUS: &str = "anonymous";
+
     /// That of one principal, where each has its own; else that of all. Who calls without a credential has what is nobody's in particular.
     pub fn of(&self, principal: &str) -> Self {
         let is_own = self.is_personal && !principal.is_empty();
@@ -58,7 +63,8 @@ impl Login {
 
     /// What a person runs to log in.
     pub fn command(&self) -> String {
-        Self::command_of(&self.upstream, self.principal.as_deref())
+        let anonymous = self.is_told_apart.then_some(Self::ANONYMOUS);
+        Self::command_of(&self.upstream, self.principal.as_deref().or(anonymous))
     }
 
     /// What a person runs for a login at an upstream: that of one principal, or that of all.
@@ -90,6 +96,7 @@ impl Login {
             client: None,
             scopes: Vec::new(),
             is_personal: false,
+            is_told_apart: false,
             principal: None,
             state: Some(state.to_owned()),
             keys: keys.to_vec(),
@@ -124,6 +131,9 @@ mod tests {
         assert_eq!(shared.of("token:ada").command(), "trunkline login up");
         assert_eq!(personal.of("").command(), "trunkline login up");
         assert_eq!(personal.of("token:ada").command(), "trunkline login up --as token:ada");
+        let apart = Login { is_told_apart: true, ..personal.clone() };
+        assert_eq!(apart.of("").command(), "trunkline login up --as anonymous");
+        assert_eq!(apart.of("token:ada").command(), "trunkline login up --as token:ada");
         let odd = personal.of("oauth:o'hara $(id) https://as.example").command();
         assert_eq!(odd, r"trunkline login up --as 'oauth:o'\''hara $(id) https://as.example'");
     }

@@ -231,11 +231,14 @@ pub(crate) fn apart(instance: &Instance) -> Rest {
     Rest::Ordered
 }
 
-/// A principal that has yet to log in for itself is offered that, where nothing else is known to be offered to it.
+/// A principal that has yet to log in for itself is offered that, where nothing else is known to be offered to it. One that has logged out
+/// is offered no more what it was before.
 pub(crate) fn offers_login(instance: &Instance, cause: &Cause) {
     let Instance { name, config, offering, .. } = instance;
     let is_known = || offering.inventory.borrow().is_some();
-    if config.has_personal_logins() && cause.codes().contains(&CauseCode::LoginRequired) && !is_known() {
+    let is_logged_out = || instance.tokens.as_ref().is_some_and(|tokens| tokens.is_logged_out());
+    let is_needed = config.has_personal_logins() && cause.codes().contains(&CauseCode::LoginRequired);
+    if is_needed && (!is_known() || is_logged_out()) {
         offering.inventory.send_replace(Some(Inventory::to_log_in(name).into()));
     }
 }

@@ -140,6 +140,7 @@ fn plain(name: &str, at: &Remote) -> Option<Login> {
         client: None,
         scopes: Vec::new(),
         is_personal: false,
+        is_told_apart: false,
         principal: None,
         state: None,
         keys: Vec::new(),

@@ -312,9 +312,8 @@ impl<'a> Items<'a> {
         };
         let is_tool = self.kind.method == Method::ToolsList;
         self.unmatched.retain(|(_, pattern)| !pattern.matches(&item.key));
-        if is_tool && !config.tools.admits(&item.key) {
-            let is_denied = config.tools.deny.iter().any(|glob| glob.matches(&item.key));
-            self.list.leave_out(&item.key, if is_denied { LeftOut::Denied } else { LeftOut::NotAllowed });
+        if is_tool && let Some(why) = LeftOut::by(config, &item.key) {
+            self.list.leave_out(&item.key, why);
             return Ok(());
         }
         if self.seen.contains(&item.key) {

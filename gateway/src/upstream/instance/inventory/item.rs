@@ -29,6 +29,9 @@ pub struct Item {
 }
 
 impl Item {
+    /// The name of the gateway's own tool to log in, where each principal logs in for itself.
+    pub(super) const LOGIN: &str = "trunkline_login";
+
     /// One that is defined so.
     pub(crate) fn new(key: Arc<str>, definition: Object) -> Self {
         Self { key, definition, headers: None, is_of_gateway: false, digest: OnceLock::new() }

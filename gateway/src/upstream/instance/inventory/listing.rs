@@ -3,6 +3,7 @@
 use super::item::Item;
 use crate::memory::StandingCharge;
 use crate::memory::budget::{Budget, Spent};
+use crate::upstream::config::Config;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -18,16 +19,31 @@ pub(super) enum LeftOut {
     Denied,
     TooLarge,
     Annotations,
+    OfGateway,
     Surplus,
 }
 
 impl LeftOut {
+    /// Why a tool of this name is left out, where it is for that.
+    pub(super) fn by(config: &Config, tool: &str) -> Option<Self> {
+        if !config.tools.admits(tool) {
+            let is_denied = config.tools.deny.iter().any(|glob| glob.matches(tool));
+            return Some(if is_denied { Self::Denied } else { Self::NotAllowed });
+        }
+        if tool != Item::LOGIN || !config.has_personal_logins() {
+            return None;
+        }
+        tracing::warn!(upstream = &*config.name, tool, "tool left out: the gateway's own has its name");
+        Some(Self::OfGateway)
+    }
+
     fn why(self) -> &'static str {
         match self {
             Self::NotAllowed => "no pattern of `tools.allow` of its upstream fits it",
             Self::Denied => "a pattern of `tools.deny` of its upstream fits it",
             Self::TooLarge => "its definition has more than 1 MiB",
             Self::Annotations => "its header annotations are invalid; the log says what is wrong with them",
+            Self::OfGateway => "its name is that of the gateway's own tool to log in there",
             Self::Surplus => "its upstream lists more than is kept (10,000 items or 64 MiB)",
         }
     }

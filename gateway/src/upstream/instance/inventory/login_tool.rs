@@ -11,8 +11,8 @@ use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
 
 impl Inventory {
-    /// Its name, which no tool of such an upstream can have.
-    pub(crate) const LOGIN: &str = "trunkline_login";
+    /// Its name: a tool of such an upstream that has it, too, is left out.
+    pub(crate) const LOGIN: &str = Item::LOGIN;
 
     /// That tool alone. To call it is to need a login, and that is told as everywhere.
     pub(crate) fn to_log_in(upstream: &str) -> Self {

@@ -12,7 +12,7 @@ use crate::upstream::config::Config;
 use crate::upstream::instance::inventory::contents::{Announced, Inventory};
 use crate::upstream::instance::inventory::fetch::ITEMS_MAX;
 use crate::upstream::instance::inventory::item::{DEFINITION_BYTES_MAX, Item};
-use crate::upstream::instance::inventory::listing::{Listing, NewListing};
+use crate::upstream::instance::inventory::listing::{LeftOut, Listing, NewListing};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -124,7 +124,7 @@ fn list(array: &Bytes, member: &str, key: &str, config: &Config, budget: &Budget
     for place in places.into_iter().filter(|place| place.len() <= DEFINITION_BYTES_MAX).take(ITEMS_MAX) {
         let mut item = Item::parse(array.slice(place), key).ok_or(Unfit::Damaged)?;
         if member == TOOLS {
-            if !config.tools.admits(&item.key) {
+            if LeftOut::by(config, &item.key).is_some() {
                 continue;
             }
             // A tool whose annotations are wrong was left out when it was read, where they mean anything.

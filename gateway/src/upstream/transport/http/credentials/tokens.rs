@@ -207,6 +207,11 @@ impl Tokens {
         }
     }
 
+    /// Whether a person has to log in, and no login is kept.
+    pub(crate) fn is_logged_out(&self) -> bool {
+        matches!(&self.from, Source::Login(kept) if !kept.is_kept())
+    }
+
     /// Resolves when a person has logged out; never where nobody has logged in.
     pub(crate) async fn login_went(&self) {
         match &self.from {

@@ -55,6 +55,11 @@ impl Store {
         Ok(Self { path: state.join(FOLDER).join(name), state, keys: login.keys.clone() })
     }
 
+    /// Whether any login is kept for an upstream. Blocks.
+    pub(super) fn keeps(login: &Login) -> bool {
+        Self::of(login).is_ok_and(|store| private::off_the_workers(|| store.stamp()).is_some())
+    }
+
     /// All logins that are kept in this folder of our state, for whatever upstream, and which files cannot be read, and why. Blocks.
     pub(super) fn all(state: &Path, keys: &[Vec<u8>]) -> io::Result<Vec<(PathBuf, io::Result<Record>)>> {
         let folder = match std::fs::read_dir(state.join(FOLDER)) {

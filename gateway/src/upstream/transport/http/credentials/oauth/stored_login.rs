@@ -45,7 +45,7 @@ pub(crate) type Show = Box<dyn Fn(Option<Shown>) + Send + Sync>;
 
 /// The login that is kept for an upstream; none where it may need none. Else why there is none that can be used.
 pub fn logged_in(login: &Login) -> Result<Option<LoggedIn>, Cause> {
-    if login.is_found && Store::of(login).map_or(true, |store| store.stamp().is_none()) {
+    if login.is_found && !Store::keeps(login) {
         return Ok(None);
     }
     let kept = StoredLogin::new(login.clone());
@@ -82,14 +82,18 @@ impl StoredLogin {
         if !self.login.is_found {
             return true;
         }
-        let is_kept = Store::of(&self.login).is_ok_and(|store| private::off_the_workers(|| store.stamp()).is_some());
-        let is_there = is_kept || self.lock().unwritten.is_some();
+        let is_there = self.is_kept();
         match self.needs.now() {
             Need::Shown if !is_there => self.needs.becomes(Need::Unasked),
             Need::Unasked | Need::Asked if is_there => self.needs.becomes(Need::Shown),
             _ => {}
         }
         is_there
+    }
+
+    /// Whether any login is kept, or was to be.
+    pub(crate) fn is_kept(&self) -> bool {
+        Store::keeps(&self.login) || self.lock().unwritten.is_some()
     }
 
     /// What a refusal of the upstream says of its login; nothing where it is about something else.
@@ -258,10 +262,7 @@ impl StoredLogin {
         loop {
             self.needs.until_shown().await;
             sleep(LOOK_EVERY).await;
-            let is_used = {
-                let state = self.lock();
-                !state.is_missing && state.unwritten.is_none() && state.seen.flatten().is_some()
-            };
+            let is_used = self.lock().is_used();
             if is_used && private::off_the_workers(|| store.stamp()).is_none() {
                 self.look();
                 self.secrets.forget();

@@ -162,6 +162,7 @@ pub(super) mod tests {
             client: None,
             scopes: Vec::new(),
             is_personal: false,
+            is_told_apart: false,
             principal: None,
             state: None,
             keys: Vec::new(),

@@ -66,6 +66,7 @@ impl IdentityProvider {
             client: None,
             scopes: Vec::new(),
             is_personal: false,
+            is_told_apart: false,
             principal: None,
             state: None,
             keys: Vec::new(),

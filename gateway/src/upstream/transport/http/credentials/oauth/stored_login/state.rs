@@ -21,6 +21,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Whether a login that is kept is used.
+    pub(super) fn is_used(&self) -> bool {
+        !self.is_missing && self.unwritten.is_none() && self.seen.flatten().is_some()
+    }
+
     /// What is kept, or was to be: what was given last.
     pub(super) fn latest(&mut self, kept: Option<Record>) -> Option<Record> {
         match (kept, &self.unwritten) {
