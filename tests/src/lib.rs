@@ -39,5 +39,6 @@ pub mod sentinel;
 pub mod shell;
 pub mod sse;
 pub mod tape;
+pub mod terminal;
 pub mod upstream;
 pub mod within;

@@ -1,5 +1,6 @@
 //! The gateway between other people's programs: official clients and servers, and the official suite.
 
+mod by_eye;
 mod conformance;
 mod day;
 mod editors;

@@ -5,7 +5,7 @@ mod narrow;
 
 use std::process::{Output, Stdio};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
@@ -13,6 +13,7 @@ use trunkline_tests::process::{self, GATEWAY, Program, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
+use trunkline_tests::terminal::{on_terminal_after, sees, types};
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
 
@@ -26,45 +27,6 @@ fn on_terminal(gateway: &Gateway, arguments: &[&str]) -> Child {
 /// One of another width; `redirect` is a shell's word behind the command.
 fn on_terminal_of(gateway: &Gateway, arguments: &[&str], columns: usize, redirect: &str) -> Child {
     on_terminal_after(gateway, &[], arguments, columns, redirect)
-}
-
-/// The same with words before the command, such as what sets a variable.
-fn on_terminal_after(gateway: &Gateway, before: &[&str], arguments: &[&str], columns: usize, redirect: &str) -> Child {
-    let plain = gateway.command(arguments);
-    let plain = plain.as_std();
-    let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy().replace('\'', "'\\''"));
-    let before = before.iter().map(std::ffi::OsStr::new);
-    let line: Vec<String> = before.chain([plain.get_program()]).chain(plain.get_args()).map(quoted).collect();
-    let line = format!(
-        "stty cols {columns} rows 30; before=$(stty -g); {} {redirect}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo; echo ended $code as before",
-        line.join(" ")
-    );
-    // Who runs the tests in the background may have Ctrl-C ignored, which every program inherits; a terminal's programs have not.
-    let mut command = Command::new("env");
-    command.args(["--default-signal=INT,QUIT", "script", "-qefc", &line, "/dev/null"]);
-    command
-        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .env("SHELL", "/bin/sh")
-        .env("TERM", "xterm");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    command.spawn().expect("`script` of util-linux is there")
-}
-
-/// Reads what is on the terminal until this stands there; gives all of it.
-async fn sees(child: &mut Child, seen: &mut String, text: &str) {
-    let stdout = child.stdout.as_mut().expect("it is piped");
-    let mut bytes = [0; 4096];
-    while !seen.contains(text) {
-        let count = within(&format!("the terminal shows {text}; so far: {seen}"), stdout.read(&mut bytes))
-            .await
-            .expect("it can be read");
-        assert!(count > 0, "it ended without {text}: {seen}");
-        seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
-}
-
-async fn types(child: &mut Child, text: &str) {
-    child.stdin.as_mut().expect("it is piped").write_all(text.as_bytes()).await.expect("it is there");
 }
 
 /// `serve` in a home of its own, on a terminal of so many columns, with a variable of its own.

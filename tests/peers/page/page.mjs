@@ -1,12 +1,10 @@
 // Clicks through the page of a gateway. Its words are the lines of stdout: `link please` waits for the link of a person, `call please`
 // until a call was made, the last is a report as JSON. Arguments: the browser, the page, a folder for pictures or nothing.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
+import { judged } from "./axe.mjs";
 
 const [browserPath, door, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const WITHIN = 60_000;
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -24,20 +22,6 @@ page.on("request", (request) => {
   if (new URL(request.url()).origin !== new URL(door).origin) report.requests.push(request.url());
 });
 
-/** Runs axe in a world of its own: the policy of the page admits no other script. */
-async function judged(what) {
-  const session = await context.newCDPSession(page);
-  const { frameTree } = await session.send("Page.getFrameTree");
-  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
-  const run = `${axe}; axe.run(document, { resultTypes: ["violations"] }).then((found) => JSON.stringify(found.violations.map((one) =>
-    ({ id: one.id, impact: one.impact, nodes: one.nodes.map((node) => node.html.slice(0, 200) + " " + (node.failureSummary || "")) }))))`;
-  const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression: run, contextId: executionContextId, awaitPromise: true, returnByValue: true });
-  if (exceptionDetails) throw new Error(`axe: ${JSON.stringify(exceptionDetails).slice(0, 400)}`);
-  const serious = JSON.parse(result.value).filter((one) => ["serious", "critical"].includes(one.impact));
-  report.faults.push(...serious.map((one) => ({ view: what, ...one })));
-  await session.detach();
-}
-
 async function looked(view) {
   const text = await page.locator("main").innerText();
   for (const odd of ["[object", "undefined", "NaN", "false", "null"]) if (text.includes(odd)) report.seen.odd.push(`${view}: ${odd}`);
@@ -47,7 +31,7 @@ async function looked(view) {
       await page.emulateMedia({ colorScheme: scheme });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
       if (wide) report.overflow.push(`${view} at ${width}`);
-      await judged(`${view} ${width} ${scheme}`);
+      report.faults.push(...(await judged(page)).map((one) => ({ view: `${view} ${width} ${scheme}`, ...one })));
       if (pictures) await page.screenshot({ path: `${pictures}/${view}-${width}-${scheme}.png` });
       report.checked.push(`${view} ${width} ${scheme}`);
     }

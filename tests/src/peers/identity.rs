@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::canary::base64;
 use crate::client::http;
@@ -16,9 +16,10 @@ use crate::within::within;
 pub struct Identity {
     /// What it is called, and where it is.
     pub url: String,
-    _child: Child,
+    child: Child,
+    stdin: ChildStdin,
     /// It says more there, and ends where nobody could read it.
-    _stdout: Lines<BufReader<ChildStdout>>,
+    stdout: Lines<BufReader<ChildStdout>>,
 }
 
 impl Identity {
@@ -35,21 +36,66 @@ impl Identity {
     /// # Panics
     /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it cannot be had.
     pub async fn lasting(seconds: u32) -> Option<Identity> {
+        Identity::with(&[("LASTS", &seconds.to_string())]).await
+    }
+
+    /// One with pages for persons, and with such for codes of other devices where it `has_devices`.
+    ///
+    /// # Panics
+    /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it cannot be had.
+    pub async fn with_pages(has_devices: bool) -> Option<Identity> {
+        Identity::with(if has_devices { &[("PAGES", "1"), ("DEVICES", "1")] } else { &[("PAGES", "1")] }).await
+    }
+
+    async fn with(environment: &[(&str, &str)]) -> Option<Identity> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/identity");
         or_skip(&install::packages(&dir))?;
         let mut child = Command::new("node")
             .current_dir(&dir)
             .arg("provider.mjs")
-            .env("LASTS", seconds.to_string())
-            .stdin(Stdio::null())
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .expect("node starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let url = within("it says where it is", lines.next_line()).await.expect("a line").expect("a line");
-        Some(Identity { url, _child: child, _stdout: lines })
+        let mut stdout = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let url = within("it says where it is", stdout.next_line()).await.expect("a line").expect("a line");
+        let stdin = child.stdin.take().expect("it is piped");
+        Some(Identity { url, child, stdin, stdout })
+    }
+
+    /// Whose token this is, where it is none that says so itself.
+    ///
+    /// # Panics
+    /// When it is nobody's.
+    pub async fn person(&self, token: &str) -> String {
+        let basic = format!("Basic {}", base64(b"gate:gate-secret"));
+        let headers = [("authorization", basic.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+        let url = format!("{}/token/introspection", self.url);
+        let answer = http::exchange(&url, "POST", &headers, &format!("token={token}")).await;
+        let said: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        said["sub"].as_str().unwrap_or_else(|| panic!("nobody's: {said}")).to_owned()
+    }
+
+    /// Answers so under a path from now on; without a status nothing.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub async fn answers(&mut self, at: &str, status: Option<u16>, content: &str, body: &str) {
+        let fault = json!({ "at": at, "status": status, "type": content, "body": body });
+        self.stdin.write_all(format!("{fault}\n").as_bytes()).await.expect("it reads");
+        // It has notices of its own.
+        while within("it says so", self.stdout.next_line()).await.expect("a line").expect("it runs") != "done" {}
+    }
+
+    /// Ends it: nobody is there any more.
+    ///
+    /// # Panics
+    /// When it cannot be ended.
+    pub async fn stop(&mut self) {
+        self.child.kill().await.expect("it ends");
     }
 
     /// An access token that it gives a client of its own for a resource.

@@ -171,6 +171,8 @@ async fn finished_by_pasting(gateway: &Gateway, is_screen: bool) {
     input.write_all(&[b"what is \xff this?\n", back.as_bytes(), b"\n"].concat()).await.expect("it reads");
     let output = within("it ends", child.wait_with_output()).await.expect("it runs");
     assert!(output.status.success() && said(&output).1.contains("logged in to `up`"), "{}", said(&output).1);
+    let waits = lines.next_line().await.expect("a line").expect("it is not over");
+    assert!(waits.contains("10 min at most; Ctrl-C gives up"), "{waits}");
     let told = lines.next_line().await.expect("a line").expect("it is not over");
     assert!(told.contains("that is not the address that the browser was sent back to"), "{told}");
     up(gateway, MODERN).await.call("up__echo", "{}").await.text();

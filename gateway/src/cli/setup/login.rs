@@ -109,9 +109,9 @@ fn has_browser(login: &setup::Login) -> bool {
 
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
 fn show(login: &setup::Login, where_to: &str, page: &Page, paste: &Sender<String>) {
-    let (url, elsewhere, code) = match page {
-        Page::At { url, elsewhere } => (url, elsewhere, None),
-        Page::Code { url, elsewhere, code } => (url, elsewhere, Some(code)),
+    let (url, elsewhere, code, known) = match page {
+        Page::At { url, elsewhere, known } => (url, elsewhere, None, known.as_ref()),
+        Page::Code { url, elsewhere, code } => (url, elsewhere, Some(code), None),
         Page::Asking(who) => return note(&format!("waiting for {}", printable(who))),
         Page::NotPasted(why) => {
             return note(&format!("that is not the address that the browser was sent back to: {why}"));
@@ -126,7 +126,8 @@ fn show(login: &setup::Login, where_to: &str, page: &Page, paste: &Sender<String
     if let Some(code) = code {
         let code = printable(code);
         note(&format!("to log in to {where_to}, open this page on any device, and enter the code {code} there:"));
-        return note(&printable(url));
+        note(&printable(url));
+        return waits();
     }
     let may_open = has_browser(login) && elsewhere.is_none();
     match may_open.then(|| browser::opens(FILE, url, SECONDS)) {
@@ -144,4 +145,17 @@ fn show(login: &setup::Login, where_to: &str, page: &Page, paste: &Sender<String
         }
     }
     note(&printable(url));
+    if let Some(client) = known {
+        note(&format!(
+            "if the page refuses the redirect URI: register http://127.0.0.1/callback for the client `{}` there, which is to be good for any port \
+             (RFC 8252)",
+            printable(client)
+        ));
+    }
+    waits();
+}
+
+/// The page may be closed, and then nothing ever comes.
+fn waits() {
+    note(&format!("waiting for that, {} min at most; Ctrl-C gives up, and what was kept before stays", SECONDS / 60));
 }

@@ -16,6 +16,9 @@ use tokio_rustls::client::TlsStream;
 /// How long the TLS handshake may take.
 const TLS_MAX: Duration = Duration::from_secs(5);
 
+/// What to do about a certificate that has expired.
+const EXPIRED: &str = "renew it at the server; check the clock of this machine";
+
 /// What HTTP/2 is called in a handshake.
 pub(super) const HTTP2: &[u8] = b"h2";
 
@@ -128,8 +131,10 @@ fn in_words(error: &std::io::Error) -> (String, &'static str) {
             "its certificate is signed by nobody known here".to_owned(),
             "if it is to be trusted, name a file with its authority's certificate under `tls.ca`",
         ),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            (format!("its certificate has expired: {fault}"), "renew it at the server; check the clock of this machine")
+        CertificateError::Expired => ("its certificate has expired".to_owned(), EXPIRED),
+        CertificateError::ExpiredContext { time, not_after } => {
+            let days = time.as_secs().saturating_sub(not_after.as_secs()) / (24 * 60 * 60);
+            (format!("its certificate has expired, {days} days ago by the clock of this machine"), EXPIRED)
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             (format!("its certificate does not hold yet: {fault}"), "check the clock of this machine and the server's")

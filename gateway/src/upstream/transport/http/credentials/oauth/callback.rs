@@ -1,5 +1,7 @@
 //! Where the browser comes back to: a listener on loopback that takes one answer.
 
+// What the browser shows then.
+mod page;
 // The same, as a person pastes it.
 mod pasted;
 
@@ -9,13 +11,14 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::HOST;
+use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use oauth2::url::Url;
+use page::{Came, page};
 use pasted::query_in;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
@@ -64,6 +67,8 @@ pub(super) struct Callback {
 
 /// What every request is judged by.
 struct Expected {
+    /// What is logged in to.
+    upstream: Arc<str>,
     host: String,
     path: String,
     /// The digest of the state: how long a comparison takes says nothing of it.
@@ -97,14 +102,14 @@ impl Callback {
     /// sent back to; `odd` is told what is wrong with a text that is none. Whatever else comes is refused, and changes nothing.
     pub(super) async fn brought(
         self,
-        state: &str,
+        (upstream, state): (Arc<str>, &str),
         mut pasted: Receiver<String>,
         mut odd: impl FnMut(&'static str) + Send,
         tasks: &Tasks,
     ) -> Result<AuthorizationResponse, Cause> {
         let (found, mut brought) = mpsc::channel(1);
-        let (host, path) = (self.at.to_string(), self.path.clone());
-        let expected = Arc::new(Expected { host, path, state: Sha256::digest(state.as_bytes()).into(), found });
+        let (host, path, state) = (self.at.to_string(), self.path.clone(), Sha256::digest(state.as_bytes()).into());
+        let expected = Arc::new(Expected { upstream, host, path, state, found });
         let (own, digest) = (self.url(), expected.state);
         let pasting = async {
             while let Some(line) = pasted.recv().await {
@@ -169,21 +174,16 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> (Response<Full<By
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let query = request.uri().query().unwrap_or_default();
     if request.uri().path() != expected.path || request.method() != Method::GET || host != expected.host {
-        return (page(StatusCode::NOT_FOUND, "Nothing is here."), None);
+        return (page(Came::Elsewhere, &expected.upstream), None);
     }
     let Some(brought) = read(query, &expected.state) else {
-        let said = "This is not the login that is waited for. Nothing was done.";
-        return (page(StatusCode::BAD_REQUEST, said), None);
+        return (page(Came::Odd, &expected.upstream), None);
     };
     let Ok(place) = expected.found.clone().try_reserve_owned() else {
-        let said = "This login was completed already. Nothing was done.";
-        return (page(StatusCode::BAD_REQUEST, said), None);
+        return (page(Came::Again, &expected.upstream), None);
     };
-    let said = match &brought.code {
-        Ok(_) => "The login goes on in the terminal. You can close this page.",
-        Err(_) => "The login was not completed; the terminal says why. You can close this page.",
-    };
-    (page(StatusCode::OK, said), Some((place, brought)))
+    let came = if brought.code.is_ok() { Came::Code } else { Came::Denied };
+    (page(came, &expected.upstream), Some((place, brought)))
 }
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
@@ -207,23 +207,6 @@ pub(super) fn read(query: &str, state: &[u8; 32]) -> Option<AuthorizationRespons
         _ => return None,
     };
     Some(AuthorizationResponse { code, iss })
-}
-
-/// A page without anything that a browser would run or load.
-fn page(status: StatusCode, said: &str) -> Response<Full<Bytes>> {
-    let html = format!("<!doctype html><meta charset=\"utf-8\"><title>Trunkline</title><p>{said}\n");
-    let mut response = Response::new(Full::new(Bytes::from(html)));
-    *response.status_mut() = status;
-    for (name, value) in [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-        (REFERRER_POLICY, "no-referrer"),
-        (CACHE_CONTROL, "no-store"),
-        (CONNECTION, "close"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
 }
 
 impl AuthorizationResponse {

@@ -38,6 +38,8 @@ pub enum Page {
         url: String,
         /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
         elsewhere: Option<(String, String)>,
+        /// The client that a person has registered there.
+        known: Option<String>,
     },
     /// The page, on any device, where this code is to be entered.
     Code {
@@ -112,8 +114,11 @@ async fn by_browser(
     let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
     let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
     let (url, state) = page((server, endpoint.client), resource, scopes, challenge, &redirect)?;
-    show(&Page::At { url, elsewhere: elsewhere(server, &server.authorization_endpoint) });
-    let brought = callback.brought(state.secret(), pasted, |why| show(&Page::NotPasted(why)), endpoint.tasks).await?;
+    // One that registered itself did so with this very address.
+    let known = (!endpoint.is_registered).then(|| endpoint.client.id.clone());
+    show(&Page::At { url, elsewhere: elsewhere(server, &server.authorization_endpoint), known });
+    let waits_for = (endpoint.login.upstream.clone(), &**state.secret());
+    let brought = callback.brought(waits_for, pasted, |why| show(&Page::NotPasted(why)), endpoint.tasks).await?;
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
     Ok(endpoint.for_code(&code, proof, &redirect).await)

@@ -57,7 +57,7 @@ pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, C
         match document::<Metadata>(&place, tasks).await? {
             Document::There(metadata) => return judged(login, metadata, scope.as_deref()),
             Document::Odd(why) => odd = odd.or(Some(why)),
-            Document::Missing => {}
+            Document::Missing(_) => {}
         }
     }
     if let (Some(url), None) = (beyond, &login.issuer) {

@@ -58,13 +58,14 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
     if at.url.query().is_some() {
         return Err(it(" has a query in its URL"));
     }
-    let (mut other, mut failed, mut odd) = (None, None, None);
+    let (mut other, mut failed, mut odd, mut down) = (None, None, None, None);
     for url in places(&at.url) {
         match document::<Server>(&Remote { url, ..at.clone() }, tasks).await {
             Ok(Document::There(server)) if is_same(&server.issuer, issuer) => return judged(server),
             // It speaks for another one: whoever believes it shows that one's codes to this one.
             Ok(Document::There(server)) if !server.issuer.is_empty() => other = Some(server.issuer),
-            Ok(Document::There(_) | Document::Missing) => {}
+            Ok(Document::Missing(status)) if status.is_server_error() => down = Some(status),
+            Ok(Document::There(_) | Document::Missing(_)) => {}
             Ok(Document::Odd(why)) => odd = odd.or(Some(why)),
             Err(why) => failed = Some(why),
         }
@@ -73,7 +74,8 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
         return Err(it(" says that it is another one:").foreign(&quoted(&other)));
     }
     if let Some(why) = failed {
-        return Err(it(" is not reached: ").then(&why));
+        let advice = if why.advice().is_empty() { AGAIN } else { "" };
+        return Err(it(" is not reached: ").then(&why).advise(advice));
     }
     if !resource.is_said && login.issuer.is_none() {
         return match resource.odd.as_ref().or(odd.as_ref()) {
@@ -81,14 +83,21 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
             None => Ok(Server::assumed(issuer)),
         };
     }
+    if let Some(status) = down {
+        return Err(it(&format!(" is out of order: it answers with HTTP {}", status.as_u16())).advise(AGAIN));
+    }
     match odd {
-        Some(why) => Err(it(" says nothing of itself that can be read: ").then(&why)),
+        Some(why) => Err(it(" says nothing of itself that can be read: ").then(&why).advise(AGAIN)),
         None => {
             let tried: Vec<_> = places(&at.url).iter().map(|url| format!("`{url}`")).collect();
-            Err(it(" says nothing of itself; asked were ").foreign(&tried.join(" and ")))
+            let why = it(" says nothing of itself; asked were ").foreign(&tried.join(" and "));
+            Err(why.advise("check that it is one: what the upstream names, or `issuer` under `auth`"))
         }
     }
 }
+
+/// What a person does where an authorization server is not there, or out of order.
+pub(super) const AGAIN: &str = "try again in a while, or ask those who run it";
 
 /// Why nobody can log in at an upstream that has no word on authorization.
 pub(super) fn unsaid(why: &Cause) -> Cause {

@@ -73,7 +73,8 @@ pub(super) fn with_path(url: &Uri, path: &str) -> Option<Uri> {
 /// What lies at a place.
 pub(super) enum Document<T> {
     There(T),
-    Missing,
+    /// Nothing, as this status says.
+    Missing(StatusCode),
     /// Something else than such a document: which and where, and why it cannot be read.
     Odd(Cause),
 }
@@ -82,11 +83,11 @@ pub(super) enum Document<T> {
 pub(super) async fn document<T: DeserializeOwned>(place: &Remote, tasks: &Tasks) -> Result<Document<T>, Cause> {
     let request = Request::builder().method(Method::GET).uri(place.url.clone()).header(ACCEPT, "application/json");
     let request = request.header(REVISION.0, REVISION.1).body(Vec::new());
-    let Ok(mut request) = request else { return Ok(Document::Missing) };
+    let Ok(mut request) = request else { return Ok(Document::Missing(StatusCode::BAD_REQUEST)) };
     request.headers_mut().extend(place.headers.clone());
     let (status, body) = answered(place, request, tasks).await?;
     if status != StatusCode::OK {
-        return Ok(Document::Missing);
+        return Ok(Document::Missing(status));
     }
     let why = match body.as_deref().map(read) {
         Some(Some(document)) => return Ok(Document::There(document)),

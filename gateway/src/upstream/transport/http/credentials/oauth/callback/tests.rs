@@ -92,7 +92,7 @@ async fn one_answer_is_taken_and_another_program_on_this_machine_changes_nothing
             assert!(!answer.contains("evil") && !answer.contains("good"), "{answer}");
         }
     };
-    let (brought, ()) = tokio::join!(callback.brought("s", mpsc::channel(1).1, |_| (), &tasks), asking);
+    let (brought, ()) = tokio::join!(callback.brought(("up".into(), "s"), mpsc::channel(1).1, |_| (), &tasks), asking);
     assert_eq!(brought.unwrap(), AuthorizationResponse { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
     // A child that another test starts holds the port, too, until it has become another program.
     let closed = async {
@@ -109,7 +109,13 @@ async fn what_the_browser_brings_counts_once_its_answer_is_written_and_one_that_
     let tasks = Tasks::new();
     for reads in [true, false] {
         let (found, mut brought) = mpsc::channel(1);
-        let expected = Expected { host: "127.0.0.1:1".to_owned(), path: PATH.to_owned(), state: state(), found };
+        let expected = Expected {
+            upstream: "up".into(),
+            host: "127.0.0.1:1".to_owned(),
+            path: PATH.to_owned(),
+            state: state(),
+            found,
+        };
         // So little is taken at once: the answer is written when most of it is read.
         let (mut browser, ours) = tokio::io::duplex(64);
         let begun = tokio::time::Instant::now();
@@ -138,7 +144,7 @@ async fn the_address_that_the_browser_was_sent_back_to_can_be_pasted_and_nothing
     ] {
         paste.send(line).await.unwrap();
     }
-    let brought = callback.brought("s", pasted, |why| odd.push(why), &tasks).await.unwrap();
+    let brought = callback.brought(("up".into(), "s"), pasted, |why| odd.push(why), &tasks).await.unwrap();
     assert_eq!((brought.code, odd.len()), (Ok("good".to_owned()), 4));
     assert_eq!(odd[2], "it breaks off, or it is that of another login");
 }
@@ -146,7 +152,7 @@ async fn the_address_that_the_browser_was_sent_back_to_can_be_pasted_and_nothing
 #[tokio::test(start_paused = true)]
 async fn a_person_has_ten_minutes() {
     let (begun, callback) = (tokio::time::Instant::now(), Callback::open(None).await.unwrap());
-    let why = callback.brought("s", mpsc::channel(1).1, |_| (), &Tasks::new()).await.unwrap_err();
+    let why = callback.brought(("up".into(), "s"), mpsc::channel(1).1, |_| (), &Tasks::new()).await.unwrap_err();
     assert_eq!(why.full(), "nobody has logged in within 10 min");
     assert_eq!(begun.elapsed().as_secs(), 600);
 }

@@ -107,7 +107,7 @@ impl IdentityProvider {
                 keys if keys.len() > KEYS_BYTES_MAX => Err(unavailable("its keys have more than 256 KiB")),
                 keys => Ok(keys.into_bytes()),
             },
-            Document::Missing => Err(unavailable("there are no keys at").foreign(&quoted(&place.url.to_string()))),
+            Document::Missing(_) => Err(unavailable("there are no keys at").foreign(&quoted(&place.url.to_string()))),
             Document::Odd(why) => Err(why),
         }
     }
@@ -166,7 +166,7 @@ impl IdentityProvider {
                     let said = unavailable("its metadata names another issuer:").foreign(&quoted(&found.issuer));
                     last = Some(said.own("; write that one, if it is meant, letter by letter"));
                 }
-                Ok(Document::Missing) => {}
+                Ok(Document::Missing(_)) => {}
                 Ok(Document::Odd(why)) | Err(why) => last = Some(why),
             }
         }
