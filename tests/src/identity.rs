@@ -1,5 +1,7 @@
 //! An identity provider on loopback: registers clients, logs persons in without asking, gives out tokens and rotates them.
 
+mod form;
+
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::authority::{Authority, serve};
 use crate::canary::base64;
+use crate::identity::form::fields;
 use crate::tape::Tape;
 
 /// An identity provider. It is as strict as they come: a refresh token that is shown twice ends its login.
@@ -64,6 +67,8 @@ struct State {
     refusal: Option<u16>,
     /// What comes of a code that was given out for another device, once somebody has seen it: a token, or this error.
     entered: Option<Result<(), &'static str>>,
+    /// The account of whoever logs in, where it is named in an ID token.
+    account: Option<String>,
     /// What is given out otherwise for a login on another device.
     shown: Option<(String, String)>,
 }
@@ -145,6 +150,11 @@ impl Identity {
     /// The person has entered the code, or was refused so.
     pub fn enters(&self, what: Result<(), &'static str>) {
         self.state().entered = Some(what);
+    }
+
+    /// Whoever logs in from now on has this account, which is named in an ID token; or nothing says whose it is.
+    pub fn names(&self, account: Option<&str>) {
+        self.state().account = account.map(str::to_owned);
     }
 
     /// Says that tokens can be revoked at it.
@@ -312,6 +322,9 @@ impl Identity {
         if let Some(lasts) = lasts {
             given["expires_in"] = json!(lasts);
         }
+        if let Some(account) = &state.account {
+            given["id_token"] = json!(form::id_token(&self.url, account));
+        }
         if !is_final {
             given["refresh_token"] = json!(refresh);
             login.refresh = Some(refresh);
@@ -331,28 +344,6 @@ impl State {
 /// The challenge of a verifier (RFC 7636).
 fn s256(verifier: &str) -> String {
     base64(&Sha256::digest(verifier.as_bytes())).trim_end_matches('=').replace('+', "-").replace('/', "_")
-}
-
-/// The fields of a form or of a query.
-fn fields(text: &str) -> Fields {
-    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
-}
-
-fn decoded(text: &str) -> String {
-    let (mut bytes, mut out) = (text.bytes(), Vec::new());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'+' => out.push(b' '),
-            b'%' => {
-                let mut digit = || char::from(bytes.next().expect("two digits")).to_digit(16).expect("a digit");
-                let (high, low) = (digit(), digit());
-                out.push(u8::try_from(high * 16 + low).expect("a byte"));
-            }
-            byte => out.push(byte),
-        }
-    }
-    String::from_utf8(out).expect("it is text")
 }
 
 async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -1,5 +1,6 @@
 //! Upstreams that a person logs in to (OAuth): `trunkline login`, and what the gateway makes of it.
 
+mod another;
 mod device;
 mod ended;
 mod found;

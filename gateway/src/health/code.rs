@@ -66,6 +66,8 @@ pub enum CauseCode {
     TokenRefused,
     /// A person is to log in to the upstream.
     LoginRequired,
+    /// Another login was made in place of the one whose sessions are open.
+    LoginChanged,
     /// The login of a person allows less than the upstream wants.
     ScopeRequired,
     /// There is no token for the upstream now.
@@ -145,6 +147,7 @@ impl CauseCode {
             Self::CredentialsRejected => "credentials_rejected",
             Self::TokenRefused => "token_refused",
             Self::LoginRequired => "login_required",
+            Self::LoginChanged => "login_changed",
             Self::ScopeRequired => "scope_required",
             Self::TokenUnavailable => "token_unavailable",
             Self::RateLimited => "rate_limited",

@@ -21,6 +21,10 @@ use std::sync::Arc;
 /// Sends a call, or has it wait, or refuses it; nothing waits here.
 pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Refusal> {
     let admission = &instance.admission;
+    if let Some(tokens) = &instance.tokens {
+        // Its supervisor is about to learn of that, too.
+        tokens.while_login_is_over(|| admission.gate.close());
+    }
     // A peer that turns out to be gone is given up, and the call waits for the next one: nothing of it was sent.
     for _ in 0..2 {
         let decision = match admission.gate.admit(call, None) {

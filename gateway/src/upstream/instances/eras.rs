@@ -365,7 +365,10 @@ fn is_being_restarted(primary: &Instance) -> bool {
         return false;
     }
     let health = primary.status.handle.health();
-    health.state == State::Stopping && health.cause.is_some_and(|cause| cause.code() == CauseCode::RestartedByOrder)
+    health.state == State::Stopping
+        && health
+            .cause
+            .is_some_and(|cause| matches!(cause.code(), CauseCode::RestartedByOrder | CauseCode::LoginChanged))
 }
 
 /// Whether the second instance is up, or will be soon; while it is not, the primary one serves its clients too.

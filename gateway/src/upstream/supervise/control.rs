@@ -24,6 +24,8 @@ pub(crate) enum Told {
     Order(Ordered),
     /// A person has logged out.
     LoggedOut,
+    /// A person has logged in, and may be another one.
+    LoggedIn,
 }
 
 impl Told {
@@ -33,6 +35,10 @@ impl Told {
         match self {
             Self::Idle => Cause::new(CauseCode::Idle, "idle; starts on the next request"),
             Self::LoggedOut => logged_out(instance),
+            Self::LoggedIn => Cause::new(
+                CauseCode::LoginChanged,
+                "another login was made, which has a session of its own; running calls had 5 s to end",
+            ),
             Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
             Self::Order(ordered) if ordered.order == Order::Restart => {
                 Cause::new(CauseCode::RestartedByOrder, "restarted on request; running calls had 5 s to end")
@@ -135,6 +141,13 @@ async fn login_went(instance: &Instance) {
     }
 }
 
+async fn login_became_another(instance: &Instance) {
+    match &instance.tokens {
+        Some(tokens) => tokens.login_became_another().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn login_came(instance: &Instance) {
     match &instance.tokens {
         Some(tokens) => tokens.login_came().await,
@@ -164,6 +177,11 @@ pub(crate) async fn interrupted(instance: &Arc<Instance>) -> Told {
             () = login_went(instance) => {
                 instance.admission.gate.close();
                 return Told::LoggedOut;
+            }
+            // Calls wait for the next session, in which they go on with the next login.
+            () = login_became_another(instance) => {
+                instance.admission.gate.close();
+                return Told::LoggedIn;
             }
             () = instance.admission.demand.unused() => {
                 if instance.is_of_upstream() && may_rest(instance) {
@@ -205,7 +223,7 @@ pub(crate) fn after(instance: &Instance, told: Told) -> Option<Rest> {
             ordered.done();
             Some(Rest::Ordered)
         }
-        Told::LoggedOut => {
+        Told::LoggedOut | Told::LoggedIn => {
             begin(&instance.admission, &instance.status);
             None
         }

@@ -1,8 +1,8 @@
-//! A restart that was ordered lets running calls end first, for a bounded time, unless it is to be at once.
+//! A restart that was ordered, or that another login asks for, lets running calls end first, for a bounded time, unless it is to be at once.
 
 use super::control::{Told, by_order};
 use crate::health::row::State;
-use crate::health::{Cause, CauseCode, Order};
+use crate::health::{Cause, CauseCode, Order, Ordered};
 use crate::metrics;
 use crate::upstream::instance::Instance;
 use std::pin::pin;
@@ -17,14 +17,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Waits until no call runs, where that is what was ordered, or until `gone` resolves: then none can end any more. The gate is closed.
 /// What is ordered meanwhile is added, and may end the wait.
 pub(super) async fn until_calls_end(instance: &Instance, told: Told, gone: impl Future<Output = ()>) -> Told {
-    let mut ordered = match told {
-        Told::Order(ordered) if ordered.order == Order::Restart => ordered,
+    let mut told = match told {
+        Told::Order(ordered) if ordered.order != Order::Restart => return Told::Order(ordered),
+        Told::Order(_) | Told::LoggedIn => told,
         told => return told,
     };
     let (admission, begun) = (&instance.admission, Instant::now());
     let mut gone = pin!(gone);
     if admission.in_flight() > 0 {
-        shown(instance, admission.in_flight());
+        shown(instance, &told, admission.in_flight());
     }
     while admission.in_flight() > 0 && begun.elapsed() < GRACE {
         tokio::select! {
@@ -33,23 +34,35 @@ pub(super) async fn until_calls_end(instance: &Instance, told: Told, gone: impl 
             next = instance.status.handle.ordered() => match next.order {
                 // It will.
                 Order::Start => next.done(),
-                Order::Restart => ordered = ordered.and(next),
-                Order::RestartNow => return Told::Order(ordered.and(next)),
+                Order::Restart => told = with(told, next),
+                Order::RestartNow => return with(told, next),
                 Order::Stop => {
                     instance.admission.demand.turn_off(true);
                     instance.admission.gate.shut_for_good(&by_order(&instance.name));
-                    return Told::Order(ordered.and(next));
+                    return with(told, next);
                 }
             },
             () = sleep(LOOK_EVERY) => {}
         }
     }
-    Told::Order(ordered)
+    told
 }
 
-fn shown(instance: &Instance, running: usize) {
+/// What was ordered, with what is ordered beside it.
+fn with(told: Told, next: Ordered) -> Told {
+    match told {
+        Told::Order(ordered) => Told::Order(ordered.and(next)),
+        _ => Told::Order(next),
+    }
+}
+
+fn shown(instance: &Instance, told: &Told, running: usize) {
     let (upstream, number) = (&*instance.name, instance.status.number);
-    let cause = Cause::new(CauseCode::RestartedByOrder, format!("restarting; {running} running calls have 5 s to end"))
+    let (code, begins) = match told {
+        Told::LoggedIn => (CauseCode::LoginChanged, "another login was made"),
+        _ => (CauseCode::RestartedByOrder, "restarting"),
+    };
+    let cause = Cause::new(code, format!("{begins}; {running} running calls have 5 s to end"))
         .advise(&format!("cut them with `trunkline restart {upstream} --now`"));
     instance.status.transition(State::Stopping, Some(&cause), None, Some(GRACE));
     tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance = number, running, at_most = ?GRACE, "restart waits for running calls");

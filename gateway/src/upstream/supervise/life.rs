@@ -88,7 +88,9 @@ impl Supervisor {
         instance.admission.gate.expect(&peer);
         instance.era.set(peer.revision().era());
         instance.offering.login_was_made();
-        if instance.offering.inventory.borrow().is_some() || instance.trial.is_some() {
+        let is_known =
+            instance.offering.inventory.borrow().is_some() && !self.login.as_ref().is_some_and(|it| it.is_another);
+        if is_known || instance.trial.is_some() {
             // What it offers is known from its last life, or from the other era: calls need not wait for the lists, and so it is up.
             open_gate(&instance, &peer);
             instance.status.handle.update(|health| health.started_in = Some(begun.elapsed()));
@@ -104,6 +106,15 @@ impl Supervisor {
             level.spawn_until_end(loop_detection::watch(instance.clone(), peer.clone(), version));
         }
         Ok(Life { level: level.clone(), peer, met: Instant::now() })
+    }
+
+    /// What is opened from now on is of the login that is there now.
+    pub(super) async fn opens_by_login(&mut self) {
+        let Some(tokens) = &self.instance.tokens else { return };
+        tokio::select! {
+            () = self.tasks.ending() => {}
+            login = tokens.opens() => self.login = login,
+        }
     }
 
     /// Has the peer tell of changes; that it does is waited for a little before its lists are read, so that none is missed between.

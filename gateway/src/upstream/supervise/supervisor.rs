@@ -1,7 +1,6 @@
 //! Keeps one upstream alive: what each phase leads to, and what is done in it, from the first start to the proven end.
 
-use super::control;
-use super::control::{Rest, Told, Woken};
+use super::control::{self, Rest, Told, Woken};
 use super::grace;
 use super::phase::{Leaving, Life, Pause, Phase, Then};
 use super::restart::{Decision, Exit, Gone, Restarts};
@@ -15,6 +14,7 @@ use crate::upstream::instance::admission::gate::Retired;
 use crate::upstream::peer::fault::Fault;
 use crate::upstream::peer::probe::EraMemory;
 use crate::upstream::status::being_ended;
+use crate::upstream::transport::http::credentials::OfLogin;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::pipe::Pipe;
 use crate::upstream::transport::stdio::Child;
@@ -81,6 +81,8 @@ pub(super) struct Supervisor {
     pub(super) http: Option<Arc<HttpSession>>,
     /// Where further sessions of it live.
     pub(super) sessions: Tasks,
+    /// Whose login its sessions are of, while any is open.
+    pub(super) login: Option<OfLogin>,
     pub(super) tasks: Tasks,
 }
 
@@ -112,6 +114,7 @@ impl Supervisor {
             is_older: false,
             http: None,
             sessions: tasks.child(),
+            login: None,
             tasks,
             instance,
         }
@@ -135,6 +138,7 @@ impl Supervisor {
     /// [`Phase::Starting`]: opens a link and meets who is there.
     pub(super) async fn start(&mut self) -> Phase {
         let (instance, tasks, level) = (self.instance.clone(), self.tasks.clone(), self.tasks.child());
+        self.opens_by_login().await;
         let met = tokio::select! {
             biased;
             () = tasks.ending() => Err(End::Shutdown),
@@ -254,7 +258,7 @@ impl Supervisor {
 
     /// [`Phase::Stopping`]: ends what is left of a life.
     pub(super) async fn stop(&mut self, leaving: Leaving) -> Phase {
-        let Leaving { level, then } = leaving;
+        let (Leaving { level, then }, _login) = (leaving, self.login.take());
         level.end();
         self.ended(&level, &then).await;
         match then {

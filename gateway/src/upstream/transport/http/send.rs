@@ -121,6 +121,7 @@ impl HttpClient {
                 breaker::denied(self, &refusal);
                 Lost::Status(refusal)
             }
+            CauseCode::LoginChanged => Lost::Session(why),
             _ => Lost::Unsent(why),
         })?;
         self.epoch.ended(epoch).map_or(Ok(token), |why| Err(Lost::Unsent(why)))
@@ -130,6 +131,10 @@ impl HttpClient {
     async fn next_token(&self, tokens: &Arc<Tokens>, refused: &Arc<Token>) -> Result<Arc<Token>, Lost> {
         let epoch = self.epoch.number();
         let next = tokens.in_place_of(refused, &self.tasks).await.map_err(|why| {
+            // What was refused did not run, and its session ends for one of the next login.
+            if why.code() == CauseCode::LoginChanged {
+                return Lost::Session(why);
+            }
             let status = StatusCode::UNAUTHORIZED.as_u16();
             let refusal = HttpStatusError::bare(status, Cause::default().own("HTTP 401; ").then(&why));
             match why.code() {

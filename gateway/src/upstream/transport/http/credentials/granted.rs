@@ -92,6 +92,9 @@ fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
     if let Some(refresh) = refresh {
         answer["refresh_token"] = refresh.clone();
     }
+    if let Some(id) = said("id_token").filter(|id| id.is_string()) {
+        answer["id_token"] = id.clone();
+    }
     match said("scope") {
         Some(Value::String(scope)) => answer["scope"] = scope.as_str().into(),
         Some(Value::Array(scopes)) => {

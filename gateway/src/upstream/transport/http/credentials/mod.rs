@@ -25,4 +25,4 @@ mod tokens;
 
 pub(crate) use oauth::Refusal;
 pub(crate) use token::Token;
-pub(crate) use tokens::Tokens;
+pub(crate) use tokens::{OfLogin, Tokens};

@@ -66,7 +66,7 @@ pub(super) async fn fetch(from: &Source, refused: Option<Arc<Token>>, tasks: Tas
         }
     };
     let told = |why: Cause| match why.code() {
-        CauseCode::LoginRequired | CauseCode::HttpStatus(_) => why,
+        CauseCode::LoginRequired | CauseCode::LoginChanged | CauseCode::HttpStatus(_) => why,
         code => Cause::new(code, "no access token: ").then(&why),
     };
     issued.map_err(|Unissued { why, pause }| Unissued { why: told(why), pause })

@@ -106,8 +106,9 @@ impl Tokens {
         let token = self.now.load_full().filter(|token| !token.is_over(now))?;
         if let Source::Login(kept) = &self.from
             && kept.has_changed()
+            && !kept.is_of_another()
         {
-            // Read before it is shown: it may be another person's by now. What failed before says nothing of it.
+            // Other tokens of the same login. What failed before says nothing of them. What is open goes on to its end with those it began with.
             self.forget();
             return None;
         }
@@ -178,11 +179,37 @@ impl Tokens {
     /// A person has logged in by this very process: what was known before counts no more.
     pub(crate) fn login_was_made(&self) {
         let Source::Login(kept) = &self.from else { return };
-        self.now.store(None);
-        let mut flight = self.lock();
-        (flight.failed, flight.pause) = (None, Duration::ZERO);
-        drop(flight);
+        if !kept.is_of_another() {
+            self.forget();
+        }
         kept.was_made();
+    }
+
+    /// Sessions are about to be opened, with the login of whoever has logged in last: they go on with that to their end.
+    pub(crate) async fn opens(self: &Arc<Self>) -> Option<OfLogin> {
+        let Source::Login(kept) = &self.from else { return None };
+        let is_another = kept.sessions.begin().await;
+        match is_another {
+            true => self.forget(),
+            // Whatever is kept by now is read anew.
+            false => self.now.store(None),
+        }
+        Some(OfLogin { tokens: self.clone(), is_another })
+    }
+
+    /// Keeps calls from going out in sessions that are to end, since a login was made that may be of another account.
+    pub(crate) fn while_login_is_over(&self, hold_back: impl FnOnce()) {
+        if let Source::Login(kept) = &self.from {
+            kept.sessions.while_over(hold_back);
+        }
+    }
+
+    /// Resolves when the sessions that are open are to end, since a login was made that may be of another account.
+    pub(crate) async fn login_became_another(&self) {
+        match &self.from {
+            Source::Login(kept) => kept.sessions.over().await,
+            Source::Command(_) | Source::Client(_) | Source::Exchange(_) => std::future::pending().await,
+        }
     }
 
     /// What a refusal of the upstream says of a login, where that is where its token comes from.
@@ -280,7 +307,7 @@ impl Tokens {
             });
             Ok(Arc::new(token))
         });
-        let is_failure = |unissued: &Unissued| unissued.why.code() != CauseCode::LoginRequired;
+        let is_failure = |unissued: &Unissued| !is_of_disk(&unissued.why);
         if let Some(fetches) = self.fetches.as_ref().filter(|_| made.as_ref().err().is_none_or(is_failure)) {
             fetches.ended(made.is_ok());
         }
@@ -292,7 +319,7 @@ impl Tokens {
                 self.now.store(Some(token.clone()));
             }
             // Whether a person has logged in is asked of nobody but the disk.
-            Err(Unissued { why, .. }) if why.code() == CauseCode::LoginRequired => {
+            Err(Unissued { why, .. }) if is_of_disk(why) => {
                 (flight.failed, flight.pause) = (None, Duration::ZERO);
                 // What the upstream takes for nothing is shown no more.
                 if replaces {
@@ -310,6 +337,26 @@ impl Tokens {
 
     fn lock(&self) -> MutexGuard<'_, Flight> {
         self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether it was the disk that said so, and nobody was asked for a token.
+fn is_of_disk(why: &Cause) -> bool {
+    matches!(why.code(), CauseCode::LoginRequired | CauseCode::LoginChanged)
+}
+
+/// Sessions of one login are open in an instance, for as long as it is there.
+pub(crate) struct OfLogin {
+    tokens: Arc<Tokens>,
+    /// Whether it may be of another account than the last one.
+    pub(crate) is_another: bool,
+}
+
+impl Drop for OfLogin {
+    fn drop(&mut self) {
+        if let Source::Login(kept) = &self.tokens.from {
+            kept.sessions.ended();
+        }
     }
 }
 

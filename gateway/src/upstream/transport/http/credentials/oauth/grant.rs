@@ -1,6 +1,6 @@
 //! What an authorization server gives for a code or a refresh token.
 
-use super::record::scopes_among;
+use super::record::{account, scopes_among};
 use super::way::{quoted, to};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -10,11 +10,16 @@ use crate::upstream::config::{Login, Registered};
 use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
 use crate::upstream::transport::http::credentials::once;
 use crate::upstream::transport::http::credentials::token::{Issued, Token, Unissued};
-use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
-use oauth2::{
-    AuthType, AuthorizationCode, ClientId, ClientSecret, HttpRequest, PkceCodeVerifier, RedirectUrl, RefreshToken,
-    RequestTokenError, TokenResponse, TokenUrl,
+use oauth2::basic::{
+    BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
+    BasicTokenType,
 };
+use oauth2::{
+    AuthType, AuthorizationCode, Client, ClientId, ClientSecret, ExtraTokenFields, HttpRequest, PkceCodeVerifier,
+    RedirectUrl, RefreshToken, RequestTokenError, StandardRevocableToken, StandardTokenResponse, TokenResponse,
+    TokenUrl,
+};
+use serde::{Deserialize, Serialize};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -38,7 +43,17 @@ pub(super) struct Given {
     pub(super) refresh: Option<String>,
     pub(super) lasts: Option<Duration>,
     pub(super) scopes: Option<Vec<String>>,
+    /// Whose account it is, where that is said.
+    pub(super) account: Option<String>,
 }
+
+/// What an answer has beside tokens.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Beside {
+    id_token: Option<String>,
+}
+
+impl ExtraTokenFields for Beside {}
 
 /// Why nothing was given.
 pub(super) enum Refused {
@@ -57,7 +72,8 @@ impl Refused {
     }
 }
 
-type Answered = Result<BasicTokenResponse, RequestTokenError<Unanswered, BasicErrorResponse>>;
+type Answer = StandardTokenResponse<Beside, BasicTokenType>;
+type Answered = Result<Answer, RequestTokenError<Unanswered, BasicErrorResponse>>;
 /// A question under way.
 type Asking<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
 
@@ -93,7 +109,7 @@ impl Endpoint<'_> {
     pub(super) fn client(&self) -> Result<Asked, Cause> {
         let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unavailable("the token end point is no URL"))?;
         let kind = if self.client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
-        let client = BasicClient::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
+        let client = Client::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
         Ok(match &self.client.secret {
             Some(secret) => client.set_client_secret(ClientSecret::new(secret.clone())),
             None => client,
@@ -117,7 +133,7 @@ impl Endpoint<'_> {
     }
 
     /// What stands in an answer, where it can be kept and shown.
-    pub(super) fn given(&self, answer: &BasicTokenResponse) -> Result<Given, Refused> {
+    pub(super) fn given(&self, answer: &Answer) -> Result<Given, Refused> {
         if *answer.token_type() != BasicTokenType::Bearer {
             let said = "the token end point gives tokens of another type than Bearer";
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
@@ -130,7 +146,9 @@ impl Endpoint<'_> {
         let access = access.clone();
         // What nobody can be shown is not kept in place of what can.
         Token::new(&Issued { token: access.clone(), lasts: None }, false).map_err(now)?;
+        let account = account(&access, answer.extra_fields().id_token.as_deref());
         Ok(Given {
+            account,
             access,
             refresh: refresh.cloned(),
             lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
@@ -168,7 +186,12 @@ impl Endpoint<'_> {
 }
 
 /// A client that knows where tokens are given.
-pub(super) type Asked = BasicClient<
+pub(super) type Asked = Client<
+    BasicErrorResponse,
+    Answer,
+    BasicTokenIntrospectionResponse,
+    StandardRevocableToken,
+    BasicRevocationErrorResponse,
     oauth2::EndpointNotSet,
     oauth2::EndpointNotSet,
     oauth2::EndpointNotSet,

@@ -1,5 +1,10 @@
 //! What is kept of a login.
 
+// Whose it is.
+mod account;
+
+pub(super) use account::{Whose, account};
+
 use crate::secrets::mask;
 use crate::upstream::config::Registered;
 use serde::{Deserialize, Serialize};
@@ -57,6 +62,12 @@ pub(super) struct Record {
     /// The principal whose login it is, where it is not that of all.
     #[serde(default)]
     pub(super) principal: Option<String>,
+    /// Which login it is: another one each time that a person logs in, and the same however often it is refreshed.
+    #[serde(default)]
+    pub(super) made: String,
+    /// Whose account it is at the authorization server, where that has said so.
+    #[serde(default)]
+    pub(super) account: Option<String>,
     /// Who gave the tokens: only that one is shown the refresh token.
     pub(super) issuer: String,
     pub(super) token_endpoint: String,
@@ -107,6 +118,11 @@ impl Record {
     /// Who the gateway is at the authorization server.
     pub(super) fn client(&self) -> Registered {
         Registered { id: self.client_id.clone(), secret: self.client_secret.clone(), is_in_body: self.is_in_body }
+    }
+
+    /// Which login it is, and whose.
+    pub(super) fn whose(&self) -> Whose {
+        Whose { made: self.made.clone(), issuer: self.issuer.clone(), account: self.account.clone() }
     }
 
     /// How long the access token can still be used; `None` where that is not known.
@@ -178,6 +194,8 @@ pub(super) mod tests {
             resource: resource.to_owned(),
             audience: resource.to_owned(),
             principal: None,
+            made: "the first".to_owned(),
+            account: None,
             issuer: "https://as.example".to_owned(),
             token_endpoint: "https://as.example/token".to_owned(),
             revocation_endpoint: None,

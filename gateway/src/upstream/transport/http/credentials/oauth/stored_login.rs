@@ -4,15 +4,17 @@
 mod need;
 // What is known of a login beside what is kept of it.
 mod state;
+// The sessions that are open with a login, which go on with that of no other account.
+mod sessions;
 
 pub(crate) use need::Refusal;
+pub(crate) use state::Show;
 
 use super::challenge::{Challenge, challenge};
 use super::grant::{Endpoint, Refused};
 use super::record::{LoggedIn, Record, scopes_of};
-use super::resource::{is_same, refuses};
+use super::resource::refuses;
 use super::store::Store;
-use crate::health::row::Login as Shown;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
@@ -20,7 +22,8 @@ use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use http::{HeaderMap, StatusCode};
 use need::{ELSEWHERE, LOOK_EVERY, Need, Needs};
-use state::{State, shown};
+use sessions::Sessions;
+use state::{State, forbidden, shown, unfit};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -38,10 +41,9 @@ pub(crate) struct StoredLogin {
     needs: Needs,
     /// Another login was made in this very process.
     made: Notify,
+    /// Whose sessions are open.
+    pub(crate) sessions: Sessions,
 }
-
-/// Shows a login, or that there is none.
-pub(crate) type Show = Box<dyn Fn(Option<Shown>) + Send + Sync>;
 
 /// The login that is kept for an upstream; none where it may need none. Else why there is none that can be used.
 pub fn logged_in(login: &Login) -> Result<Option<LoggedIn>, Cause> {
@@ -61,7 +63,7 @@ impl StoredLogin {
     pub(crate) fn new(login: Login) -> Self {
         let needs = Needs::new(if login.is_found { Need::Unasked } else { Need::Shown });
         let (secrets, show, made) = (mask::Learned::new(), OnceLock::new(), Notify::new());
-        Self { login, secrets, state: Mutex::default(), show, needs, made }
+        Self { login, secrets, state: Mutex::default(), show, needs, made, sessions: Sessions::default() }
     }
 
     /// What a person runs to log in.
@@ -123,16 +125,11 @@ impl StoredLogin {
                 // What it asks for are its own words, and may be those of another client's call: `status` and `login` show them to a person.
                 Some(match is_more_wanted {
                     true => Refusal::More(format!("{run}, which asks for more")),
-                    false => Refusal::Advised(self.forbidden()),
+                    false => Refusal::Advised(forbidden(&self.login)),
                 })
             }
             _ => None,
         }
-    }
-
-    /// What to do where a request is forbidden, and nothing says what would let it be.
-    fn forbidden(&self) -> String {
-        format!("check what the person who logged in may do there, or run `{}`", self.login.command())
     }
 
     /// The upstream asks for a login. One that was made meanwhile is used from now on.
@@ -160,7 +157,7 @@ impl StoredLogin {
         }
         let Ok(store) = Store::of(&self.login) else { return false };
         let Ok(_lock) = store.locked().await else { return false };
-        let Ok(mut record) = self.read(&store) else { return false };
+        let Ok(mut record) = self.own(&store) else { return false };
         if record.wants(&asked) {
             self.keep(&store, &record);
         }
@@ -194,7 +191,7 @@ impl StoredLogin {
             state.dead.clone()
         };
         let refused = &|token: &str| refused(token) || dead.as_deref() == Some(token);
-        let found = match self.read(&store) {
+        let found = match self.own(&store) {
             Ok(record) if self.will_do(&record, refused) => Ok(record),
             // What has no successor is shown to its end.
             Ok(record) if record.refresh.is_none() && !record.is_over() && !refused(&record.access) => Ok(record),
@@ -202,17 +199,17 @@ impl StoredLogin {
             Ok(_) => self.refreshed(&store, refused, tasks).await,
             Err(why) => Err(why.into()),
         };
-        if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
-            self.lock().is_missing = true;
-            // Where none is left at all, the next request goes without.
-            self.look();
-        }
-        if let Ok(record) = &found {
-            self.lock().wanted.clone_from(&record.wanted);
-        }
         match &found {
-            Ok(record) => self.shows(Some(record)),
-            Err(unissued) if unissued.why.code() == CauseCode::LoginRequired => self.shows(None),
+            Ok(record) => {
+                self.lock().wanted.clone_from(&record.wanted);
+                self.shows(Some(record));
+            }
+            Err(unissued) if unissued.why.code() == CauseCode::LoginRequired => {
+                self.lock().is_missing = true;
+                // Where none is left at all, the next request goes without.
+                self.look();
+                self.shows(None);
+            }
             // A server that is down, or one request that is refused, takes the login from nobody.
             Err(_) => {}
         }
@@ -262,12 +259,16 @@ impl StoredLogin {
         loop {
             self.needs.until_shown().await;
             sleep(LOOK_EVERY).await;
-            let is_used = self.lock().is_used();
-            if is_used && private::off_the_workers(|| store.stamp()).is_none() {
+            let used = self.lock().used();
+            let stamp = private::off_the_workers(|| store.stamp());
+            if used.is_some() && stamp.is_none() {
                 self.look();
                 self.secrets.forget();
                 self.shows(None);
                 return;
+            }
+            if used.is_some_and(|used| used != stamp) {
+                self.is_of_another();
             }
         }
     }
@@ -280,7 +281,7 @@ impl StoredLogin {
         tasks: &Tasks,
     ) -> Result<Record, Unissued> {
         let _lock = store.locked().await?;
-        let mut record = self.read(store)?;
+        let mut record = self.own(store)?;
         if self.will_do(&record, refused) {
             return Ok(record);
         }
@@ -332,7 +333,7 @@ impl StoredLogin {
             return self.to_log_in(": the last login has ended or was revoked");
         }
         let said = "the upstream refuses this request, and not its login as a whole";
-        Cause::new(CauseCode::HttpStatus(StatusCode::UNAUTHORIZED.as_u16()), said).advise(&self.forbidden())
+        Cause::new(CauseCode::HttpStatus(StatusCode::UNAUTHORIZED.as_u16()), said).advise(&forbidden(&self.login))
     }
 
     fn will_do(&self, record: &Record, refused: &(dyn Fn(&str) -> bool + Sync)) -> bool {
@@ -341,27 +342,26 @@ impl StoredLogin {
 
     /// What is kept, or was to be. What is read is a secret before anybody is shown it.
     fn read(&self, store: &Store) -> Result<Record, Cause> {
-        let read = private::off_the_workers(|| store.read());
-        let read = read.map_err(|error| {
+        let read = private::off_the_workers(|| store.read()).map_err(|error| {
             let path = format!(" ({})", store.path().display());
             self.to_log_in(&format!(": the kept login cannot be used: {error}")).foreign(&path)
         });
         let record = self.lock().latest(read?).ok_or_else(|| self.to_log_in(""))?;
-        // A file that was brought there from elsewhere says nothing of this one.
-        if (&*record.upstream, &*record.resource) != (&*self.login.upstream, &*self.login.resource) {
-            return Err(self.to_log_in(": the login that is kept is that of another upstream"));
-        }
-        if record.principal.as_deref() != self.login.principal.as_deref() {
-            return Err(self.to_log_in(": the login that is kept is that of another principal"));
-        }
-        if self.login.issuer.as_ref().is_some_and(|issuer| !is_same(issuer, &record.issuer)) {
-            return Err(self.to_log_in(": the last login was at another authorization server than `issuer`"));
-        }
-        if self.login.client.as_ref().is_some_and(|client| client.id != record.client_id) {
-            return Err(self.to_log_in(": the last login was that of another client than `client_id`"));
+        if let Some(why) = unfit(&record, &self.login) {
+            return Err(self.to_log_in(why));
         }
         private::off_the_workers(|| record.secrets().for_each(|secret| self.note(&self.secrets, secret)));
         Ok(record)
+    }
+
+    /// The same, where it is of the account whose sessions are open.
+    fn own(&self, store: &Store) -> Result<Record, Cause> {
+        self.sessions.own(self.read(store)?)
+    }
+
+    /// Whether the login that is kept may be of another account than the sessions that are open.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.sessions.are_over_by(|| self.read(&Store::of(&self.login).ok()?).ok())
     }
 
     /// What was given out is a secret of the process: in all texts where the operator has named who gives it out.

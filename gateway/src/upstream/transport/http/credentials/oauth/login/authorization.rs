@@ -80,6 +80,8 @@ pub(super) fn record(
         resource: login.resource.clone(),
         audience: resource.audience,
         principal: login.principal.as_deref().map(str::to_owned),
+        made: CsrfToken::new_random().into_secret(),
+        account: given.account,
         issuer: server.issuer,
         token_endpoint: server.token_endpoint,
         revocation_endpoint: server.revocation_endpoint,

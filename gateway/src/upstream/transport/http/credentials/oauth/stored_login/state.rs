@@ -1,9 +1,14 @@
 //! What is known of a login beside what is kept of it.
 
 use crate::health::row::Login as Shown;
+use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::oauth::record::Record;
+use crate::upstream::transport::http::credentials::oauth::resource::is_same;
 use crate::upstream::transport::http::credentials::oauth::store::Stamp;
 use tokio::time::Instant;
+
+/// Shows a login, or that there is none.
+pub(crate) type Show = Box<dyn Fn(Option<Shown>) + Send + Sync>;
 
 /// What is known of a login in this process.
 #[derive(Default)]
@@ -21,9 +26,9 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether a login that is kept is used.
-    pub(super) fn is_used(&self) -> bool {
-        !self.is_missing && self.unwritten.is_none() && self.seen.flatten().is_some()
+    /// How the file of the login is that is used, where one is.
+    pub(super) fn used(&self) -> Option<Stamp> {
+        self.seen.filter(|seen| seen.is_some() && !self.is_missing && self.unwritten.is_none())
     }
 
     /// What is kept, or was to be: what was given last.
@@ -36,6 +41,26 @@ impl State {
             }
         }
     }
+}
+
+/// What to do where a request is forbidden, and nothing says what would let it be.
+pub(super) fn forbidden(login: &Login) -> String {
+    format!("check what the person who logged in may do there, or run `{}`", login.command())
+}
+
+/// Why a login that is kept cannot be used as this one, if so. A file that was brought there from elsewhere says nothing of this one.
+pub(super) fn unfit(record: &Record, login: &Login) -> Option<&'static str> {
+    if (&*record.upstream, &*record.resource) != (&*login.upstream, &*login.resource) {
+        return Some(": the login that is kept is that of another upstream");
+    }
+    if record.principal.as_deref() != login.principal.as_deref() {
+        return Some(": the login that is kept is that of another principal");
+    }
+    if login.issuer.as_ref().is_some_and(|issuer| !is_same(issuer, &record.issuer)) {
+        return Some(": the last login was at another authorization server than `issuer`");
+    }
+    let is_of_another = login.client.as_ref().is_some_and(|client| client.id != record.client_id);
+    is_of_another.then_some(": the last login was that of another client than `client_id`")
 }
 
 /// What is shown of a login.

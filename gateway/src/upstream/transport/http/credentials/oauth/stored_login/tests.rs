@@ -177,3 +177,37 @@ async fn a_word_in_place_of_a_token_is_masked_nowhere_and_after_a_logout_nothing
     kept.went().await;
     assert_eq!(mask::masked("4kUj-Gy9X-oT1w-g2z8B"), "4kUj-Gy9X-oT1w-g2z8B");
 }
+
+#[tokio::test(start_paused = true)]
+async fn sessions_go_on_with_the_login_they_began_with_and_hold_calls_back_once_another_account_has_one() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    let holds = || {
+        let held = std::cell::Cell::new(false);
+        kept.sessions.while_over(|| held.set(true));
+        held.get()
+    };
+    let write = |access: &str, made: &str, account: Option<&str>| {
+        let (made, account) = (made.to_owned(), account.map(str::to_owned));
+        store.write(&Record { made, account, ..record("http://127.0.0.1:1/mcp", access, None) }).unwrap();
+    };
+    write("first", "1", Some("id:ada"));
+    assert!(!kept.sessions.begin().await);
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("first"));
+    // Of the same account a later login is as good.
+    write("second", "2", Some("id:ada"));
+    assert!(!kept.is_of_another() && !holds());
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("second"));
+    write("third", "3", Some("id:bob"));
+    assert!(!holds(), "nobody has looked");
+    assert!(kept.is_of_another() && holds());
+    let why = kept.token(&|_| false, &Tasks::new()).await.unwrap_err().why;
+    assert_eq!(why.code(), CauseCode::LoginChanged);
+    // Those of another instance end first.
+    assert!(tokio::time::timeout(Duration::from_secs(10), kept.sessions.begin()).await.is_err());
+    kept.sessions.ended();
+    assert!(!holds(), "none is open");
+    assert!(kept.sessions.begin().await && !holds());
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("third"));
+    assert!(!kept.is_of_another());
+}
