@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::Order;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Way;
@@ -196,4 +197,38 @@ async fn who_has_yet_to_log_in_takes_no_place_of_who_has() {
     assert_eq!(bob.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     // What it is offered is known still.
     assert_eq!(ada.tools().await, [LOGIN]);
+}
+
+#[tokio::test]
+async fn a_restart_leaves_the_running_calls_of_each_principal_some_time_and_later_ones_do_not_wait_for_that() {
+    let guarded = Guarded::start(Way::Http, LEGACY).await;
+    let gateway = serve(&guarded, "").await;
+    logged_in(&gateway, "token:ada").await;
+    let ada = come(&gateway, LEGACY, ADA).await;
+    for is_at_once in [false, true] {
+        let gate = if is_at_once { "second" } else { "first" };
+        let running = ada.start(tool("up__wait", &format!("{{\"gate\":\"{gate}\"}}"))).await;
+        guarded.upstream.waiting_at(gate).await;
+        let arguments: &[&str] = if is_at_once { &["restart", "up", "--now"] } else { &["restart", "up"] };
+        let output = within("it ends", gateway.command(arguments).output()).await.expect("it runs");
+        assert!(output.status.success(), "{}", said(&output).1);
+        assert_eq!(ada.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+        guarded.upstream.order(Order::Open(gate.into())).await;
+        let answer = running.answer().await;
+        assert_eq!(answer.frame().result.is_some(), !is_at_once, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_finds_all_instances_taken_is_told_that_and_not_that_it_starts() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let gateway = serve(&guarded, "max_instances = 1\n").await;
+    for name in ["token:ada", "token:bob"] {
+        logged_in(&gateway, name).await;
+    }
+    let (ada, bob) = (come(&gateway, MODERN, ADA).await, come(&gateway, MODERN, BOB).await);
+    assert_eq!(bob.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+    let refused = ada.call_once("up__echo", "{}").await;
+    assert!(refused.message().contains("its one instance is taken; try again later"), "{}", refused.message());
+    assert_eq!(refused.error_value()["data"]["origin"], "gateway", "{refused:?}");
 }

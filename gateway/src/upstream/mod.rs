@@ -199,7 +199,7 @@ impl Upstream {
     /// What of it is for a principal: where logins are shared, what is for all.
     pub fn seat(&self, principal: &Principal) -> Seat {
         let of_each = self.instances.as_ref().filter(|_| self.is_personal());
-        Seat(of_each.map_or_else(|| vec![self.primary.clone()], |instances| instances.of_principal(principal)))
+        of_each.map_or_else(|| Seat::of(vec![self.primary.clone()]), |instances| instances.seat(principal))
     }
 
     /// Its place on the board.

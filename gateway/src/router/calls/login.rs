@@ -2,19 +2,25 @@
 
 use crate::call::caller::{Grants, Principal};
 use crate::health::CauseCode;
+use crate::router::catalog::Member;
 use crate::router::catalog::snapshot::Catalog;
-use crate::router::names::{MemberId, namespace};
+use crate::router::names::MemberId;
 use crate::upstream::inventory::Inventory;
 
 /// The upstream whose tool to log in a name is, though it is not offered: its caller may have logged in by now.
 pub(crate) fn by_tool(catalog: &Catalog, public: &str, grants: &Grants) -> Option<MemberId> {
     let (prefix, naming) = (public.strip_suffix(Inventory::LOGIN)?, &catalog.rules.naming);
-    let is_its = |own: &str| match namespace::is_bare(naming, own) {
+    let is_alone = naming.is_transparent(catalog.members.len());
+    let is_its = |own: &str| match is_alone {
         true => prefix.is_empty(),
         false => prefix.strip_suffix(&*naming.separator) == Some(own),
     };
+    let own = |member: &Member| match member.owner.prefix() {
+        "" => member.owner.name().to_string(),
+        prefix => prefix.to_owned(),
+    };
     let mut personal = catalog.members.iter().filter(|(_, member)| member.owner.is_personal());
-    personal.find(|(id, member)| is_its(member.owner.prefix()) && catalog.sees(*id, grants)).map(|(id, _)| id)
+    personal.find(|(id, member)| is_its(&own(member)) && catalog.sees(*id, grants)).map(|(id, _)| id)
 }
 
 /// The upstream that offers a caller nothing but to log in, where a name could be of it.

@@ -39,6 +39,7 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = MemberId>,
         let reason = match cause.codes().contains(&CauseCode::LoginRequired) {
             true => Reason::Login,
             false if is_stopped => Reason::Stopped,
+            false if cause.code() == CauseCode::QueueFull => Reason::Busy,
             false => Reason::Unavailable,
         };
         let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public())).advised(cause.advice());

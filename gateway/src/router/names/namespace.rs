@@ -2,6 +2,7 @@
 
 use crate::router::config::{Naming, Strategy};
 use crate::steps;
+use crate::upstream::inventory::Inventory;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -63,7 +64,9 @@ struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     fn of(naming: &Naming, party: &Party<'_>, own: &'a str) -> Self {
-        let asked = match is_bare(naming, party.prefix) {
+        // Each upstream has that one, and each of them is to be found.
+        let is_login = own == Inventory::LOGIN;
+        let asked = match is_bare(naming, party.prefix) && !is_login {
             true => Cow::Borrowed(own),
             false => Cow::Owned(party.prefixed(naming, own)),
         };

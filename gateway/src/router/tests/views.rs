@@ -288,7 +288,7 @@ async fn a_call_of_who_has_looked_at_no_list_waits_for_what_is_offered_or_leads_
 
 #[tokio::test(start_paused = true)]
 async fn the_call_of_a_login_that_has_begun_before_leads_there_also_when_it_is_offered_no_more() {
-    for (strategy, name) in [(Strategy::Prefix, "a__trunkline_login"), (Strategy::Flat, "trunkline_login")] {
+    for (strategy, name) in [(Strategy::Prefix, "a__trunkline_login"), (Strategy::Flat, "a__trunkline_login")] {
         let (a, b) = (Scripted::per_principal("a", "a"), Scripted::new("b", "b"));
         b.offer(inventory(&["y"]));
         let stage = Stage::new(strategy, &[&a, &b]);
@@ -299,5 +299,24 @@ async fn the_call_of_a_login_that_has_begun_before_leads_there_also_when_it_is_o
         let caller = Caller { grants: Grants::of(Some(Arc::new(Rights::of([])))), ..(*log_in().caller).clone() };
         let denied = stage.router.handle(Call { caller: Arc::new(caller), ..log_in() });
         assert!(told(denied).await.contains("Unknown tool"), "it may see nothing of it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_is_offered_the_login_of_each_upstream_whatever_names_bear_no_prefix() {
+    let (a, b) = (Scripted::per_principal("a", "a"), Scripted::per_principal("b", ""));
+    let stage = Stage::new(Strategy::Flat, &[&a, &b]);
+    for upstream in [&a, &b] {
+        upstream.offer_alone_to("ada", Inventory::to_log_in(upstream.name()));
+    }
+    let seen = seen_by(&stage, "ada", Revision::NEWEST_MODERN).await;
+    assert_eq!(seen, ["a__trunkline_login", "b__trunkline_login"]);
+    // It has logged in to the first: the name of the other one stays, and the first is still found by its own.
+    a.offer_alone_to("ada", inventory(&["mine"]));
+    settle().await;
+    assert_eq!(seen_by(&stage, "ada", Revision::NEWEST_MODERN).await, ["mine", "b__trunkline_login"]);
+    for name in ["a__trunkline_login", "b__trunkline_login"] {
+        let call = by("ada", Revision::NEWEST_MODERN, Method::ToolsCall, &format!("{{\"name\":\"{name}\"}}"));
+        assert_eq!(told(stage.router.handle(call)).await, r#"{"own":{"name":"trunkline_login"}}"#, "{name}");
     }
 }

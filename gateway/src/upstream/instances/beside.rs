@@ -1,6 +1,6 @@
 //! The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 
-use super::personal::{PersonalLists, needs_login};
+use super::personal::{PersonalLists, Seat, needs_login};
 use crate::call::Call;
 use crate::call::caller::{Caller, ClientSession, Principal};
 use crate::call::refusal::Refusal;
@@ -15,7 +15,7 @@ use crate::upstream::config::{Credentials, EraChoice, Sharing};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::inventory::Inventory;
 use crate::upstream::owner::{Holder, Ownership};
-use crate::upstream::supervise::{control, supervise};
+use crate::upstream::supervise::{control, grace, supervise};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -139,6 +139,17 @@ impl Instances {
         table.open.iter().filter(|(key, _)| is_its(key)).map(|(_, entry)| entry.instance.clone()).collect()
     }
 
+    /// Where a principal has its place, or why it finds none.
+    pub(crate) fn seat(&self, principal: &Principal) -> Seat {
+        let instances = self.of_principal(principal);
+        // Whose share it is counts only where some of it is taken.
+        let finds_none = || self.place(&self.lock(), &Share::Unknown).is_none();
+        match instances.is_empty() && finds_none() {
+            true => Seat::crowded(self.primary.config.max_instances),
+            false => Seat::of(instances),
+        }
+    }
+
     /// All there are.
     pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
         self.lock().open.values().map(|entry| entry.instance.clone()).collect()
@@ -188,8 +199,16 @@ impl Instances {
     }
 
     /// Whether another instance of this share may be started, after an idle one was ended where there were too many.
-    #[allow(clippy::mutable_key_type, reason = "what a principal counts of its own is no part of who it is")]
     fn has_room(&self, table: &mut Table, share: &Share) -> bool {
+        let Some(in_place_of) = self.place(table, share) else { return false };
+        let ended = in_place_of.and_then(|key| table.open.remove(&key));
+        ended.and_then(|entry| entry.level).into_iter().for_each(|level| level.end());
+        true
+    }
+
+    /// The place for another instance of this share: a free one, or that of an idle one; `None` where there is none.
+    #[allow(clippy::mutable_key_type, reason = "what a principal counts of its own is no part of who it is")]
+    fn place(&self, table: &Table, share: &Share) -> Option<Option<Key>> {
         let (open, most) = (table.open.len(), self.primary.config.max_instances);
         let mut counts: HashMap<&Share, usize> = HashMap::new();
         table.open.values().for_each(|one| *counts.entry(one.share()).or_default() += 1);
@@ -197,32 +216,28 @@ impl Instances {
         // Where others can come who are told apart, the last quarter is not for who has the rest.
         let has_part = self.primary.config.principals < 2 || own == 0 || own < 3 * (most - open.min(most));
         if open < most && has_part {
-            return true;
+            return Some(None);
         }
         let most_of_one = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > own + 1);
         let of = most_of_one.map(|(share, _)| share.clone());
-        match of {
+        let idle = match of {
             // It has more than its part: whatever of it is idle goes.
-            Some(of) if open >= most => self.make_room(table, Duration::ZERO, |other| *other == of),
-            _ if own > 0 => self.make_room(table, ROOM_AFTER, |other| other == share),
-            _ => self.make_room(table, ROOM_AFTER, |_| true),
-        }
+            Some(of) if open >= most => self.idle(table, Duration::ZERO, |other| *other == of),
+            _ if own > 0 => self.idle(table, ROOM_AFTER, |other| other == share),
+            _ => self.idle(table, ROOM_AFTER, |_| true),
+        };
+        idle.map(Some)
     }
 
-    /// Ends what of these shares was longest without a call, where that is long enough.
-    fn make_room(&self, table: &mut Table, after: Duration, is_of: impl Fn(&Share) -> bool) -> bool {
+    /// What of these shares was longest without a call, where that is long enough.
+    fn idle(&self, table: &Table, after: Duration, is_of: impl Fn(&Share) -> bool) -> Option<Key> {
         // One that waits for a person to log in has no connection, and what it offers is kept.
         let waits = |one: &InstanceEntry| self.lists.is_some() && needs_login(&one.instance);
         let is_idle = |one: &InstanceEntry| {
             one.calls == 0 && is_of(one.share()) && (one.idle_since.elapsed() >= after || waits(one))
         };
         let idle = table.open.iter().filter(|(_, one)| is_idle(one));
-        let first = idle.min_by_key(|(_, one)| (!waits(one), one.idle_since)).map(|(key, _)| key.clone());
-        let Some(key) = first else { return false };
-        if let Some(level) = table.open.remove(&key).and_then(|entry| entry.level) {
-            level.end();
-        }
-        true
+        idle.min_by_key(|(_, one)| (!waits(one), one.idle_since)).map(|(key, _)| key.clone())
     }
 
     fn make(&self, table: &mut Table, call: &Call) -> InstanceEntry {
@@ -260,7 +275,13 @@ impl Instances {
                 () = level.ending() => {}
                 () = instances.unneeded(&key, &instance, &idle) => {}
                 () = instances.primary.admission.demand.turned_off() => {}
-                () = instances.primary_was_restarted() => {}
+                at_once = instances.primary_was_restarted() => {
+                    // Calls that come from now on have another one.
+                    instances.forget(&key, &instance);
+                    if !at_once {
+                        grace::calls_end(&instance).await;
+                    }
+                }
             }
             instances.forget(&key, &instance);
             instance.status.ends();
@@ -271,8 +292,8 @@ impl Instances {
         });
     }
 
-    /// Resolves when an order ends what there is of the upstream, where the primary one has nothing that it could end itself.
-    async fn primary_was_restarted(&self) {
+    /// Resolves when an order ends what there is of the upstream, where the primary one has nothing that it could end itself; whether at once.
+    async fn primary_was_restarted(&self) -> bool {
         match self.lists {
             Some(_) => self.primary.admission.demand.ordered().await,
             None => std::future::pending().await,

@@ -298,7 +298,7 @@ impl Eras {
             biased;
             () = level.ending() => {}
             () = self.primary.admission.demand.turned_off() => {}
-            () = self.primary.admission.demand.ordered() => {}
+            _at_once = self.primary.admission.demand.ordered() => {}
             () = self.follow(*era, instance) => {}
         }
         self.serve(None);

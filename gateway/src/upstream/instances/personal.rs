@@ -79,24 +79,41 @@ fn logged_in(upstream: &str, is_connected: bool) -> Object {
 }
 
 /// The instances of one principal, or of all where they have one login: one, or one for each era.
-pub struct Seat(pub(crate) Vec<Arc<Instance>>);
+pub struct Seat {
+    instances: Vec<Arc<Instance>>,
+    /// Why there can be none now.
+    crowded: Option<Cause>,
+}
 
 impl Seat {
+    /// Those that are there.
+    pub(crate) fn of(instances: Vec<Arc<Instance>>) -> Self {
+        Self { instances, crowded: None }
+    }
+
+    /// None, since others have taken all.
+    pub(super) fn crowded(most: usize) -> Self {
+        let taken = if most == 1 { "its one instance is taken" } else { "all its instances are taken" };
+        let why = Cause::new(CauseCode::QueueFull, taken).advise("try again later, or raise `max_instances`");
+        Self { instances: Vec::new(), crowded: Some(why) }
+    }
+
     /// A person has logged in by this very process: what is there is connected with that login at once.
     pub fn login_was_made(&self) {
-        self.0.iter().flat_map(|instance| &instance.tokens).for_each(|tokens| tokens.login_was_made());
+        self.instances.iter().flat_map(|instance| &instance.tokens).for_each(|tokens| tokens.login_was_made());
     }
 
     /// Where it stands: of two the one that is connected; of an upstream that was not called yet there is nothing.
     pub fn state(&self) -> State {
-        let of_each = self.0.iter().map(|instance| instance.status.handle.health().state);
+        let of_each = self.instances.iter().map(|instance| instance.status.handle.health().state);
         of_each.reduce(|one, other| if one.is_up() { one } else { other }).unwrap_or(State::Idle)
     }
 
     /// Why it is not there, where an attempt has shown that.
     pub fn cause(&self) -> Option<Cause> {
         let failed = |health: Health| if health.has_failed && !health.state.is_up() { health.cause } else { None };
-        self.0.iter().find_map(|instance| failed(instance.status.handle.health()))
+        let found = self.instances.iter().find_map(|instance| failed(instance.status.handle.health()));
+        found.or_else(|| self.crowded.clone())
     }
 }
 

@@ -48,6 +48,14 @@ pub(super) async fn until_calls_end(instance: &Instance, told: Told, gone: impl 
     told
 }
 
+/// The same for an instance of one principal, whose calls end with it: those that come meanwhile have another one.
+pub(crate) async fn calls_end(instance: &Instance) {
+    let begun = Instant::now();
+    while instance.admission.in_flight() > 0 && begun.elapsed() < GRACE {
+        sleep(LOOK_EVERY).await;
+    }
+}
+
 /// What was ordered, with what is ordered beside it.
 fn with(told: Told, next: Ordered) -> Told {
     match told {

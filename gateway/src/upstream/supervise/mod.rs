@@ -13,7 +13,7 @@ mod restart;
 // When an upstream does not run, though nothing is wrong with it.
 pub(crate) mod control;
 // A restart that was ordered lets running calls end first, for a bounded time.
-mod grace;
+pub(crate) mod grace;
 // Asks an upstream of which nothing is heard whether it is there, and acts on its silence.
 mod ping;
 // Asks an upstream anew whether it leads back to this gateway, once something says that one does.

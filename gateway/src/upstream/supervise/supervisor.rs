@@ -386,8 +386,8 @@ impl Supervisor {
 
     /// Ends every call that is open, with a child or in whichever session, and tells it why.
     fn cut(&self, told: &Told) {
-        if matches!(told, Told::Order(ordered) if ordered.order != Order::Start) {
-            self.instance.admission.demand.order();
+        if let Told::Order(ordered) = told {
+            self.instance.admission.demand.order(ordered.order != Order::Restart);
         }
         let why = told.cause(&self.instance);
         if let Some(wire) = &self.wire {

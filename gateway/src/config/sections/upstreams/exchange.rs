@@ -48,9 +48,13 @@ mod tests {
         [[auth.issuers]]\nissuer = \"https://login.example.com\"\n";
 
     fn read(sections: &str, lines: &str) -> Result<Config, String> {
+        let auth = "{ type = \"token_exchange\", token_url = \"https://as.example/t\", client_id = \"me\" }";
+        read_by(sections, auth, lines)
+    }
+
+    fn read_by(sections: &str, auth: &str, lines: &str) -> Result<Config, String> {
         let scratch = Scratch::new();
-        let auth = "auth = { type = \"token_exchange\", token_url = \"https://as.example/t\", client_id = \"me\" }";
-        let path = scratch.write("exchange.toml", &format!("{sections}[upstreams.a]\n{auth}\n{lines}\n"));
+        let path = scratch.write("exchange.toml", &format!("{sections}[upstreams.a]\nauth = {auth}\n{lines}\n"));
         let environment = Environment::of(&[("PATH", "/bin")]);
         let loaded = load(Inputs { files: vec![path], environment, ..Inputs::default() });
         Ok(loaded.map_err(|faults| faults.to_string())?.config.upstreams.into_iter().next().unwrap())
@@ -68,6 +72,14 @@ mod tests {
         ] {
             let why = read(sections, lines).unwrap_err();
             assert!(why.contains(words), "{lines}: {why}");
+        }
+        for url in ["wss://h.example/ws", "https://h.example/sse\"\ntransport = \"sse"] {
+            let why = read_by(ISSUER, "{ type = \"oauth\", logins = \"per-principal\" }", &format!("url = \"{url}\""))
+                .unwrap_err();
+            assert!(
+                why.contains("`logins = \"per-principal\"` needs an upstream with transport `http`"),
+                "{url}: {why}"
+            );
         }
     }
 }

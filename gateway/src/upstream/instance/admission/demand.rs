@@ -42,6 +42,8 @@ pub(crate) struct Demand {
     off: watch::Sender<bool>,
     /// How often an order has ended what was open.
     orders: watch::Sender<u64>,
+    /// Whether the last one leaves running calls no time.
+    is_at_once: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -75,6 +77,7 @@ impl Demand {
             inner: Mutex::new(Inner { idle_since: Instant::now(), tasks: HashMap::new(), beyond: None }),
             off: watch::Sender::new(false),
             orders: watch::Sender::new(0),
+            is_at_once: AtomicBool::new(false),
         })
     }
 
@@ -176,8 +179,9 @@ impl Demand {
         let _ = off.wait_for(|is_off| *is_off).await;
     }
 
-    /// An order ends what is open.
-    pub(crate) fn order(&self) {
+    /// An order ends what is open, at once or after a while.
+    pub(crate) fn order(&self, at_once: bool) {
+        self.is_at_once.store(at_once, Ordering::Release);
         self.orders.send_modify(|count| *count += 1);
     }
 
@@ -186,10 +190,11 @@ impl Demand {
         *self.orders.borrow()
     }
 
-    /// Resolves with the next such order.
-    pub(crate) async fn ordered(&self) {
+    /// Resolves with the next such order; whether it is at once.
+    pub(crate) async fn ordered(&self) -> bool {
         // The sender lies here.
         let _ = self.orders.subscribe().changed().await;
+        self.is_at_once.load(Ordering::Acquire)
     }
 
     /// A task was told of: it runs, or it no longer does.
