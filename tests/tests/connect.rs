@@ -1,5 +1,6 @@
 //! Pages of the gateway where a person logs in to an upstream, from the call that is refused to the one that is answered.
 
+mod by_https;
 mod ended;
 
 use serde_json::{Value, json};
@@ -339,24 +340,4 @@ async fn each_principal_has_a_page_of_its_own_whose_login_becomes_its_own_and_en
         let whole = "upstream `up`: 2 principals have logged in: token:ada, token:bob";
         assert!(run(&gateway, &["check"]).await.contains(whole));
     }
-}
-
-#[tokio::test]
-async fn a_gateway_that_browsers_reach_by_https_is_a_web_client_and_its_cookie_is_for_its_own_host_alone() {
-    let guarded = Guarded::start(Way::Http, MODERN).await;
-    let config =
-        Config::new().upstream_with(&guarded.upstream, AUTH).server("public_url = \"https://mcp.example.com\"");
-    let gateway = Gateway::serve(&config).await;
-    let client = Client::connect_with(&gateway.reach(), MODERN, sent()).await;
-    let url = page_in(&client.request(echo()).await, MODERN).0;
-    let (_, path) = url.split_once("https://mcp.example.com").expect("it is reached there");
-    let answer = exchange(&format!("{}{path}", base(&gateway)), "GET", &[], "").await;
-    let cookie = answer.header("set-cookie").expect("a cookie");
-    assert!(cookie.starts_with("__Host-") && !cookie.to_ascii_lowercase().contains("domain"), "{cookie}");
-    for part in ["Secure", "HttpOnly", "SameSite=Lax", "Path=/"] {
-        assert!(cookie.split("; ").any(|own| own == part), "{part}: {cookie}");
-    }
-    let registered: Value = serde_json::from_str(&guarded.identity.last("POST /register")["json"]).expect("JSON");
-    let redirect = json!(["https://mcp.example.com/connect/callback/up"]);
-    assert_eq!((&registered["application_type"], &registered["redirect_uris"]), (&json!("web"), &redirect));
 }

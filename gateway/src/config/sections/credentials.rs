@@ -52,7 +52,7 @@ const KINDS: [(&str, Kind, &[&str], &[&str]); 6] = [
         "oauth",
         Kind::Login,
         &[],
-        &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer", "logins"],
+        &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer", "logins", "client_document"],
     ),
 ];
 
@@ -76,8 +76,9 @@ pub(super) fn credentials(
     let known = client::known(&mut auth);
     let (client, issuer) = (client::of_its_own(&mut auth, &known, url.as_ref()), client::issuer(&mut auth));
     let is_personal = auth.word("logins", &[("shared", false), ("per-principal", true)]).unwrap_or(false);
+    let has_document = auth.flag("client_document").unwrap_or(true);
     let to_log_in = remote.filter(|_| kind == Some(Kind::Login));
-    let login = to_log_in.and_then(|at| client::login(&auth, (name, at), known, (issuer, is_personal)));
+    let login = to_log_in.and_then(|at| client::login(&auth, (name, at), known, (issuer, is_personal, has_document)));
     let header = match kind {
         Some(Kind::Bearer) => token.and_then(|token| bearer(&auth, &token)),
         Some(Kind::Basic) => basic,

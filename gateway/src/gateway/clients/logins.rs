@@ -7,7 +7,7 @@ use crate::downstream::config::Address;
 use crate::gateway::upstreams::Upstreams;
 use crate::health::Cause;
 use crate::health::row::State;
-use crate::policy::connect::{Begun, Callers, Connect, Doing, Ended, Entry, Logins};
+use crate::policy::connect::{Begun, Callers, Connect, Doing, Ended, Entry, Logins, Registrant};
 use crate::runtime::Tasks;
 use crate::upstream;
 use crate::upstream::Upstream;
@@ -90,12 +90,14 @@ impl Logins for PersonalLogins {
         Some(Entry { is_own: login.principal.is_some(), command: login.command(), place })
     }
 
-    fn begin(&self, upstream: &str, principal: &Principal, redirect: &str) -> Doing<Begun> {
-        let (found, redirect, tasks) = (self.find(upstream, principal), redirect.to_owned(), self.tasks.clone());
+    fn begin(&self, upstream: &str, principal: &Principal, client: Registrant) -> Doing<Begun> {
+        let (found, tasks) = (self.find(upstream, principal), self.tasks.clone());
         let principal = principal.clone();
         Box::pin(async move {
             let (upstream, login) = found.ok_or("the gateway has no such upstream any more")?;
-            let begun = BegunLogin::begin(&login, &redirect, &tasks).await.map_err(|why| told(&upstream, &why))?;
+            let begun = BegunLogin::begin(&login, (&client.redirect, client.document.as_deref()), &tasks)
+                .await
+                .map_err(|why| told(&upstream, &why))?;
             Ok(Begun {
                 url: begun.url().to_owned(),
                 state: begun.state().to_owned(),

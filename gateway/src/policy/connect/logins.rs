@@ -17,8 +17,16 @@ pub trait Logins: Send + Sync + 'static {
     /// What the person behind a principal can log in to at an upstream; `None` where nobody can.
     fn entry(&self, upstream: &str, principal: &Principal) -> Option<Entry>;
 
-    /// Begins a login for a principal, whose browser is sent back to an address.
-    fn begin(&self, upstream: &str, principal: &Principal, redirect: &str) -> Doing<Begun>;
+    /// Begins a login for a principal.
+    fn begin(&self, upstream: &str, principal: &Principal, client: Registrant) -> Doing<Begun>;
+}
+
+/// Who the gateway is at an authorization server.
+pub struct Registrant {
+    /// Where browsers are sent back to.
+    pub redirect: String,
+    /// Where it says itself who it is, for those who read that in place of a registration; only over TLS.
+    pub document: Option<String>,
 }
 
 /// A login that can be made.

@@ -20,6 +20,6 @@ mod sender;
 mod service;
 
 pub use callers::Callers;
-pub use logins::{Begun, Doing, Ended, Entry, Finish, Logins};
+pub use logins::{Begun, Doing, Ended, Entry, Finish, Logins, Registrant};
 pub use pages::Connect;
 pub use service::ConnectLayer;

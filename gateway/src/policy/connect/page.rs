@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
@@ -21,6 +22,22 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     );
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 });
+
+/// Who the gateway is as a client: a program without a secret.
+pub(super) fn client(id: &str, redirect: &str) -> Response<Bytes> {
+    let document = json!({
+        "client_id": id,
+        "client_name": "Trunkline",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "web",
+    });
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
 
 /// What a person is asked.
 pub(super) struct Asked<'a> {

@@ -4,7 +4,7 @@ use super::callers::Callers;
 use super::cookie;
 use super::flow::{Flow, PERSON_MAX, Stage};
 use super::flows::{Brought, Flows, Opened, Shown};
-use super::logins::{Begun, Doing, Entry, Logins};
+use super::logins::{Begun, Doing, Entry, Logins, Registrant};
 use super::page;
 use super::page::{Asked, Told};
 use crate::call::caller::{Caller, Principal};
@@ -25,6 +25,8 @@ pub(super) const PATH: &str = "/connect/";
 /// Where browsers come back to: for each upstream another place, so that what one authorization server sends is never taken for what
 /// another one was asked for (RFC 9700, 4.4).
 const CALLBACK: &str = "callback/";
+/// Where the gateway says who it is as a client, for each upstream apart as well.
+const CLIENT: &str = "client/";
 
 /// Pages where people log in to upstreams while the gateway runs. Clones are the same.
 #[derive(Clone)]
@@ -124,10 +126,28 @@ impl Connect {
         if is_prefetched(&headers) {
             return page::told(StatusCode::FORBIDDEN, &Told::Prefetched);
         }
-        match path.strip_prefix(CALLBACK) {
-            Some(upstream) => self.brought(upstream, query, &headers).await,
-            None => self.visited(&path, &headers).await,
+        match (path.strip_prefix(CALLBACK), path.strip_prefix(CLIENT)) {
+            (Some(upstream), _) => self.brought(upstream, query, &headers).await,
+            (None, Some(upstream)) => self.described(upstream),
+            (None, None) => self.visited(&path, &headers).await,
         }
+    }
+
+    /// Who the gateway is as a client, for an authorization server that asks itself.
+    fn described(&self, upstream: &str) -> Response<Bytes> {
+        // Whoever may log in there: the document is the same.
+        let is_there = || self.0.logins.entry(upstream, &Principal::anonymous()).is_some();
+        match self.client(upstream) {
+            Some(Registrant { redirect, document: Some(document) }) if is_there() => page::client(&document, &redirect),
+            _ => page::told(StatusCode::NOT_FOUND, &Told::Unknown),
+        }
+    }
+
+    /// Who the gateway is at the authorization server of an upstream.
+    fn client(&self, upstream: &str) -> Option<Registrant> {
+        let pages = format!("{}{PATH}", self.0.base.get()?);
+        let document = self.is_secure().then(|| format!("{pages}{CLIENT}{upstream}"));
+        Some(Registrant { redirect: format!("{pages}{CALLBACK}{upstream}"), document })
     }
 
     fn is_secure(&self) -> bool {
@@ -162,10 +182,9 @@ impl Connect {
 
     /// Finds out where to log in, whatever becomes of the browser that waits for that.
     fn begin(&self, id: &str, upstream: &Arc<str>, principal: &Principal) {
-        let Some(base) = self.0.base.get() else { return };
-        let redirect = format!("{base}{PATH}{CALLBACK}{upstream}");
+        let Some(client) = self.client(upstream) else { return };
         let beginning: Doing<Begun> = match self.entry(upstream, principal) {
-            Some(_) => self.0.logins.begin(upstream, principal, &redirect),
+            Some(_) => self.0.logins.begin(upstream, principal, client),
             // The configuration is another one than when the link was told.
             None => Box::pin(async { Err(NOT_MEANT.to_owned()) }),
         };
@@ -274,7 +293,7 @@ mod tests {
             ["up", "own"].contains(&upstream).then_some(Entry { is_own, command, place: String::new() })
         }
 
-        fn begin(&self, upstream: &str, principal: &Principal, _: &str) -> Doing<Begun> {
+        fn begin(&self, upstream: &str, principal: &Principal, _: Registrant) -> Doing<Begun> {
             let why = format!("nobody is asked at {upstream} for {}", principal.name());
             Box::pin(async { Err(why) })
         }

@@ -26,6 +26,8 @@ pub struct Login {
     pub issuer: Option<String>,
     /// Who the gateway is there, where it is known there already.
     pub client: Option<Registered>,
+    /// Whether it may be known by the document of the gateway itself.
+    pub has_document: bool,
     /// What the token is to allow; empty: what the upstream says.
     pub scopes: Vec<String>,
     /// Whether each principal logs in for itself.
@@ -94,6 +96,7 @@ impl Login {
             reach,
             issuer: None,
             client: None,
+            has_document: false,
             scopes: Vec::new(),
             is_personal: false,
             is_told_apart: false,

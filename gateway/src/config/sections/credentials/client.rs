@@ -91,7 +91,7 @@ pub(super) fn login(
     auth: &Section<'_>,
     (name, at): (&str, &Remote),
     known: Known,
-    (issuer, is_personal): (Option<String>, bool),
+    (issuer, is_personal, has_document): (Option<String>, bool, bool),
 ) -> Option<Login> {
     if at.socket.is_some() {
         let fault = Fault::error("bad-value", "`auth` of type `oauth` needs an upstream at the URL of a host");
@@ -108,7 +108,16 @@ pub(super) fn login(
         auth.reading.fault(Fault::error("missing-key", said).at(auth.place("client_secret")));
     }
     let client = id.map(|id| Registered { id, secret, is_in_body });
-    Some(Login { said_resource: resource, issuer, client, scopes, is_personal, is_found: false, ..plain(name, at)? })
+    Some(Login {
+        said_resource: resource,
+        issuer,
+        client,
+        has_document,
+        scopes,
+        is_personal,
+        is_found: false,
+        ..plain(name, at)?
+    })
 }
 
 /// The login that a person can make at an upstream of Streamable HTTP for which nothing is written that it is shown: should it ask for one.
@@ -138,6 +147,7 @@ fn plain(name: &str, at: &Remote) -> Option<Login> {
         reach,
         issuer: None,
         client: None,
+        has_document: true,
         scopes: Vec::new(),
         is_personal: false,
         is_told_apart: false,

@@ -41,13 +41,17 @@ impl Entry {
     }
 }
 
-/// How the gateway becomes a client of this authorization server, if it can.
-pub(super) fn entry(login: &Login, server: &Server) -> Result<Entry, Cause> {
+/// How the gateway becomes a client of this authorization server, if it can. `document` is where it says itself who it is.
+pub(super) fn entry(login: &Login, server: &Server, document: Option<&str>) -> Result<Entry, Cause> {
     if let Some(client) = &login.client {
         // A client that is known by the document at its own URL is known where such documents are read.
         if !client.id.starts_with("https://") || server.client_id_metadata_document_supported {
             return Ok(Entry::Known(client.clone()));
         }
+    }
+    if let Some(document) = document.filter(|_| login.client.is_none() && login.has_document && reads_documents(server))
+    {
+        return Ok(Entry::Known(Registered { id: document.to_owned(), secret: None, is_in_body: false }));
     }
     let Some(endpoint) = &server.registration_endpoint else {
         let cause = unavailable("the authorization server").foreign(&quoted(&server.issuer));
@@ -55,6 +59,15 @@ pub(super) fn entry(login: &Login, server: &Server) -> Result<Entry, Cause> {
         return Err(cause.own(" registers no clients by itself").advise(advice));
     };
     to(login, "the registration end point", endpoint).map(|place| Entry::Registration(Box::new(place)))
+}
+
+/// Whether a client can be known there by a document, which has no secret.
+fn reads_documents(server: &Server) -> bool {
+    server.client_id_metadata_document_supported
+        && server
+            .token_endpoint_auth_methods_supported
+            .as_ref()
+            .is_none_or(|known| known.iter().any(|one| one == "none"))
 }
 
 /// The client, and whether it has registered itself.

@@ -68,7 +68,7 @@ pub async fn log_in(
     // Whoever cannot keep a login need not begin one.
     drop(store.locked().await?);
     private::off_the_workers(|| store.is_writable())?;
-    let (resource, server, entry) = discovered(login, tasks, &|who| show(&Page::Asking(who))).await?;
+    let (resource, server, entry) = discovered((login, None), tasks, &|who| show(&Page::Asking(who))).await?;
     let callback = Callback::open(entry.named_in_redirect(login)).await?;
     let (client, is_registered) = client(entry, &server, &callback.url(), tasks).await?;
     let scopes = scopes(&resource, &server, private::off_the_workers(|| store.read()).ok().flatten());

@@ -161,6 +161,7 @@ pub(super) mod tests {
             reach: Reach::Machine,
             issuer: None,
             client: None,
+            has_document: true,
             scopes: Vec::new(),
             is_personal: false,
             is_told_apart: false,

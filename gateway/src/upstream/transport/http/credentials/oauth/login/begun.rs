@@ -33,12 +33,17 @@ pub struct BegunLogin {
 }
 
 impl BegunLogin {
-    /// Finds out where to log in, and becomes a client there whose browsers come back to `redirect`.
-    pub async fn begin(login: &Login, redirect: &str, tasks: &Tasks) -> Result<Self, Cause> {
+    /// Finds out where to log in, and becomes a client there whose browsers come back to `redirect`, and of which `document` says who it
+    /// is.
+    pub async fn begin(
+        login: &Login,
+        (redirect, document): (&str, Option<&str>),
+        tasks: &Tasks,
+    ) -> Result<Self, Cause> {
         let store = Store::of(login)?;
         // Whoever cannot keep a login need not begin one.
         private::off_the_workers(|| store.is_writable())?;
-        let (resource, server, entry) = discovered(login, tasks, &|_| ()).await?;
+        let (resource, server, entry) = discovered((login, document), tasks, &|_| ()).await?;
         let (client, is_registered) = client(entry, &server, redirect, tasks).await?;
         let redirect = RedirectUrl::new(redirect.to_owned());
         let redirect = redirect.map_err(|_| unavailable("the address of the callback is no URL"))?;

@@ -64,6 +64,7 @@ impl IdentityProvider {
             reach,
             issuer: Some(name.to_owned()),
             client: None,
+            has_document: false,
             scopes: Vec::new(),
             is_personal: false,
             is_told_apart: false,
