@@ -5,6 +5,7 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::within::until;
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const MODERN: Revision = Revision::MODERN;
@@ -154,17 +155,38 @@ async fn a_tool_and_an_upstream_have_rates_that_all_clients_share() {
         assert!((1700..=1800).contains(&seconds), "{seconds}");
         is_limited(&refused);
         assert!(refused.message().contains("the tool `up__touch` may have 2 calls an hour"), "{}", refused.message());
-        // What a tool was refused its upstream has left: six less the two that ran.
+        // What a tool was refused its upstream has left: six less the two that ran. Of these nobody has more than others find.
         let (count, refused) = flood(&bob, "up__echo").await;
-        assert_eq!((count, refused.status), (4, 429), "{refused:?}");
+        assert_eq!((count, refused.status), (2, 429), "{refused:?}");
         is_limited(&refused);
-        assert!(refused.message().contains("the upstream `up` may have 6 calls an hour"), "{}", refused.message());
-        assert_eq!(ann.call_once("up__echo", "{\"nonce\":\"n\"}").await.status, 429, "it is a rate of all clients");
+        let said = refused.message();
+        assert!(said.contains("the upstream `up` may have 6 calls an hour"), "{said}");
+        assert!(said.contains("what is left of them is for other clients"), "{said}");
+        let (count, refused) = flood(&ann, "up__echo").await;
+        assert_eq!((count, refused.status), (1, 429), "it is a rate of all clients: {refused:?}");
         assert!(!ann.tools().await.is_empty(), "lists are no calls");
         let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
         for counted in ["{full=\"tool_rate\"} 1", "{full=\"upstream_rate\"} 2"] {
             assert!(page.contains(&format!("trunkline_refused_total{counted}")), "{counted}");
         }
-        assert_eq!(up.executed().await.len(), 6, "what was refused was not sent");
+        assert_eq!(up.executed().await.len(), 5, "what was refused was not sent");
     }
+}
+
+#[tokio::test]
+async fn one_client_alone_has_a_whole_rate_and_a_new_one_is_the_next() {
+    let up = Upstream::start(Way::Http, Script::new("up", MODERN)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&up, "call_rate = \"30/m\"").section(TOKENS)).await;
+    let (ann, bob) = (client(&gateway, "ann", MODERN).await, client(&gateway, "bob", MODERN).await);
+    let (count, refused) = flood(&ann, "up__echo").await;
+    assert!((30..33).contains(&count), "{count}: {refused:?}");
+    assert!(!refused.message().contains("for other clients"), "{}", refused.message());
+    // There is none now. What comes next is for who has had none, however often the other one asks.
+    assert_eq!(bob.call_once("up__echo", "{\"nonce\":\"n\"}").await.status, 429);
+    until("the next one is bob's", || async {
+        let refused = ann.call_once("up__echo", "{\"nonce\":\"n\"}").await;
+        assert_eq!(refused.status, 429, "{refused:?}");
+        (bob.call_once("up__echo", "{\"nonce\":\"n\"}").await.status == 200).then_some(())
+    })
+    .await;
 }

@@ -14,6 +14,11 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// The time that each of them takes.
+    pub fn each(&self) -> Duration {
+        Duration::from_nanos(nanos(self.per) / self.count.max(1))
+    }
+
     /// Its time in words: "a second".
     pub fn every(&self) -> String {
         match self.per.as_secs() {
@@ -49,14 +54,22 @@ impl RateCell {
 
     /// Takes one; where there is none now, how long it is until there is.
     pub fn take(&self) -> Result<(), Duration> {
-        let (now, window) = (self.now(), nanos(self.rate.per));
+        let now = self.now();
+        let moved =
+            self.rested_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rested| self.next(rested, now).ok());
+        moved.map(drop).or_else(|rested| self.next(rested, now).map(drop))
+    }
+
+    /// Whether one may be taken; else how long it is until that is so.
+    pub fn has_one(&self) -> Result<(), Duration> {
+        self.next(self.rested_at.load(Ordering::Relaxed), self.now()).map(drop)
+    }
+
+    /// When all is as after a rest once one more was taken.
+    fn next(&self, rested: u64, now: u64) -> Result<u64, Duration> {
         let step = self.step(1);
-        let moved = self.rested_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rested| {
-            let next = rested.max(now).saturating_add(step);
-            (next - now <= window.max(step)).then_some(next)
-        });
-        let wait = |rested: u64| Duration::from_nanos(rested.max(now).saturating_add(step) - now - window.max(step));
-        moved.map(drop).map_err(wait)
+        let (next, most) = (rested.max(now).saturating_add(step), nanos(self.rate.per).max(step));
+        if next - now <= most { Ok(next) } else { Err(Duration::from_nanos(next - now - most)) }
     }
 
     /// Whether less was taken than may be; else how long it is until that is so.
@@ -74,6 +87,16 @@ impl RateCell {
         let owed = |rested: u64| Some(rested.max(now).saturating_add(step));
         // It is always changed.
         let _ = self.rested_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, owed);
+    }
+
+    /// How many of those that were taken count, as far as one of them does.
+    pub fn taken(&self) -> u64 {
+        self.rested_at.load(Ordering::Relaxed).saturating_sub(self.now()).div_ceil(self.step(1).max(1))
+    }
+
+    /// How many may be taken now.
+    pub fn left(&self) -> u64 {
+        self.rate.count.saturating_sub(self.taken())
     }
 
     /// Whether nothing that was taken counts any more.

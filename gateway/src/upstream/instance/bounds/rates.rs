@@ -1,8 +1,9 @@
 //! How many calls an upstream and its single tools may have in a time, from all clients together.
 
+use super::divided_rate::{DividedRate, Taken};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
-use crate::call::share::{Rate, RateCell};
+use crate::call::share::Rate;
 use crate::metrics::refused;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
@@ -10,20 +11,19 @@ use crate::protocol::value::Key;
 use crate::upstream::config::Config;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How far an upstream has come with each rate that is configured for it, whatever instance its calls are of.
 pub(crate) struct CallRates {
-    whole: Option<RateCell>,
-    tools: HashMap<Box<str>, RateCell>,
+    whole: Option<DividedRate>,
+    tools: HashMap<Box<str>, DividedRate>,
 }
 
 impl CallRates {
     /// Those of an upstream; none where nothing is configured.
     pub(crate) fn of(config: &Config) -> Option<Arc<Self>> {
         let of_tools = config.tool_times.iter();
-        let tools = of_tools.filter_map(|(name, own)| Some((name.clone(), RateCell::new(own.call_rate?)))).collect();
-        let rates = Self { whole: config.call_rate.map(RateCell::new), tools };
+        let tools = of_tools.filter_map(|(name, own)| Some((name.clone(), DividedRate::new(own.call_rate?)))).collect();
+        let rates = Self { whole: config.call_rate.map(DividedRate::new), tools };
         (rates.whole.is_some() || !rates.tools.is_empty()).then(|| Arc::new(rates))
     }
 
@@ -35,34 +35,35 @@ impl CallRates {
         let name =
             (!self.tools.is_empty() && call.method == Method::ToolsCall).then(|| call.params.text(Key::Name)).flatten();
         let tool = name.as_ref().and_then(|name| self.tools.get(&**name));
+        let share = call.caller.share();
         // A call that the upstream may not have takes nothing of what its tool may have.
         if let Some(whole) = &self.whole
-            && let Err(wait) = whole.has_any()
+            && let Err(taken) = whole.has_any(&share)
         {
-            return Some(of_upstream(upstream, (whole.rate(), wait)));
+            return Some(of_upstream(upstream, (whole.rate(), taken)));
         }
         if let (Some(tool), Some(name)) = (tool, name)
-            && let Err(wait) = tool.take()
+            && let Err(taken) = tool.take(&share)
         {
-            let (public, Rate { count, .. }) = (call.public.as_deref().unwrap_or(&name), tool.rate());
+            let public = call.public.as_deref().unwrap_or(&name);
             let table = format!("upstreams.{upstream}.tools.override.{}", json::quote(&name));
-            let most = format!("the tool `{public}` may have {count} calls {}", tool.rate().every());
-            return Some(refusal("tool_rate", wait, &format!("{most} (`call_rate` under [{table}])")));
+            return Some(refusal("tool_rate", &format!("tool `{public}`"), &table, (tool.rate(), taken)));
         }
         let whole = self.whole.as_ref()?;
-        whole.take().err().map(|wait| of_upstream(upstream, (whole.rate(), wait)))
+        whole.take(&share).err().map(|taken| of_upstream(upstream, (whole.rate(), taken)))
     }
 }
 
-fn of_upstream(upstream: &str, (rate, wait): (Rate, Duration)) -> Refusal {
-    let most = format!("the upstream `{upstream}` may have {} calls {}", rate.count, rate.every());
-    refusal("upstream_rate", wait, &format!("{most} (`call_rate` under [upstreams.{upstream}])"))
+fn of_upstream(upstream: &str, found: (Rate, Taken)) -> Refusal {
+    refusal("upstream_rate", &format!("upstream `{upstream}`"), &format!("upstreams.{upstream}"), found)
 }
 
-fn refusal(full: &'static str, wait: Duration, most: &str) -> Refusal {
+fn refusal(full: &'static str, what: &str, table: &str, (rate, taken): (Rate, Taken)) -> Refusal {
     refused(full).increment(1);
-    let seconds = wait.as_secs_f32().ceil().max(1.0);
-    Refusal::new(Reason::Limited(wait), format!("{most}; try again in {seconds} s"))
+    let most = format!("the {what} may have {} calls {} (`call_rate` under [{table}])", rate.count, rate.every());
+    let others = if taken.is_for_others { ", and what is left of them is for other clients" } else { "" };
+    let seconds = taken.wait.as_secs_f32().ceil().max(1.0);
+    Refusal::new(Reason::Limited(taken.wait), format!("{most}{others}; try again in {seconds} s"))
 }
 
 #[cfg(test)]
@@ -71,6 +72,7 @@ mod tests {
     use crate::protocol::revision::Revision;
     use crate::upstream::config::Times;
     use crate::upstream::tests::rig::{call, config};
+    use std::time::Duration;
     use tokio::time::advance;
 
     const NEWEST: Revision = Revision::NEWEST_MODERN;
