@@ -253,15 +253,16 @@ impl StoredLogin {
         self.look();
     }
 
-    /// Resolves when the login that is used is kept no more: a person has logged out.
+    /// Resolves when the login that is used is kept no more: a person has logged out, whether a call has missed it first or not.
     pub(crate) async fn went(&self) {
         let Ok(store) = Store::of(&self.login) else { return std::future::pending().await };
+        let mut was_kept = false;
         loop {
             self.needs.until_shown().await;
+            was_kept |= self.is_kept();
             sleep(LOOK_EVERY).await;
-            let used = self.lock().used();
-            let stamp = private::off_the_workers(|| store.stamp());
-            if used.is_some() && stamp.is_none() {
+            let (stamp, used) = (private::off_the_workers(|| store.stamp()), self.lock().used());
+            if (was_kept || used.is_some()) && !self.is_kept() {
                 self.look();
                 self.secrets.forget();
                 self.shows(None);

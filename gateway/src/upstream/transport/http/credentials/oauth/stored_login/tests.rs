@@ -211,3 +211,17 @@ async fn sessions_go_on_with_the_login_they_began_with_and_hold_calls_back_once_
     assert_eq!(token(&kept, "").await.as_deref(), Ok("third"));
     assert!(!kept.is_of_another());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_logout_is_noticed_also_where_a_call_has_missed_the_login_first() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    store.write(&record("http://127.0.0.1:1/mcp", "Lp3v-8RcD-bN6e-f1y7C", None)).unwrap();
+    assert!(token(&kept, "").await.is_ok());
+    let missed = async {
+        store.remove().unwrap();
+        assert!(token(&kept, "").await.is_err());
+    };
+    let both = async { tokio::join!(kept.went(), missed) };
+    tokio::time::timeout(LOOK_EVERY * 5, both).await.expect("it is noticed");
+}
