@@ -234,7 +234,9 @@ impl Identity {
     /// Logs the person in, and sends the browser back.
     fn authorize(&self, fields: &Fields) -> String {
         let mut state = self.state();
-        let code = format!("canary-code-{}", self.asked.mark());
+        // None is a part of another one, or that of another server.
+        let port = self.url.rsplit(':').next().unwrap_or_default();
+        let code = format!("canary-code-{port}-{:05}", self.asked.mark());
         let of = ["code_challenge", "client_id", "redirect_uri", "scope"]
             .map(|name| fields.get(name).cloned().unwrap_or_default());
         let redirect = of[2].clone();

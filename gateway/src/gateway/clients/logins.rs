@@ -12,7 +12,7 @@ use crate::runtime::Tasks;
 use crate::upstream;
 use crate::upstream::Upstream;
 use crate::upstream::config::Login;
-use crate::upstream::remote::logins::BegunLogin;
+use crate::upstream::remote::logins::{BegunLogin, Reached};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -95,9 +95,8 @@ impl Logins for PersonalLogins {
         let principal = principal.clone();
         Box::pin(async move {
             let (upstream, login) = found.ok_or("the gateway has no such upstream any more")?;
-            let begun = BegunLogin::begin(&login, (&client.redirect, client.document.as_deref()), &tasks)
-                .await
-                .map_err(|why| told(&upstream, &why))?;
+            let reached = Reached { redirect: &client.redirect, document: client.document.as_deref() };
+            let begun = BegunLogin::begin(&login, reached, &tasks).await.map_err(|why| told(&upstream, &why))?;
             Ok(Begun {
                 url: begun.url().to_owned(),
                 state: begun.state().to_owned(),

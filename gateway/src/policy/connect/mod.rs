@@ -14,6 +14,8 @@ mod cookie;
 mod page;
 // All pages of one gateway: begun, visited, finished.
 mod pages;
+// What a browser asks a page for.
+mod visit;
 // Tells the caller of a refused call where its person can log in.
 mod sender;
 // Serves the pages before anybody is asked for a token: a browser has none.

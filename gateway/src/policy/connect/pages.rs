@@ -7,6 +7,7 @@ use super::flows::{Brought, Flows, Opened, Shown};
 use super::logins::{Begun, Doing, Entry, Logins, Registrant};
 use super::page;
 use super::page::{Asked, Told};
+use super::visit::{is_name, is_prefetched, state_in};
 use crate::call::caller::{Caller, Principal};
 use crate::call::refusal::Page;
 use crate::protocol::capabilities::Capabilities;
@@ -135,10 +136,10 @@ impl Connect {
 
     /// Who the gateway is as a client, for an authorization server that asks itself.
     fn described(&self, upstream: &str) -> Response<Bytes> {
-        // Whoever may log in there: the document is the same.
-        let is_there = || self.0.logins.entry(upstream, &Principal::anonymous()).is_some();
+        // Whether there is such an upstream is for nobody to find out: the document says nothing but its own address.
+        let is_name = is_name(upstream);
         match self.client(upstream) {
-            Some(Registrant { redirect, document: Some(document) }) if is_there() => page::client(&document, &redirect),
+            Some(Registrant { redirect, document: Some(document) }) if is_name => page::client(&document, &redirect),
             _ => page::told(StatusCode::NOT_FOUND, &Told::Unknown),
         }
     }
@@ -258,22 +259,6 @@ fn asked(flow: &Flow, stage: &Stage) -> Response<Bytes> {
         }
         Stage::Failed(why) => page::told(StatusCode::BAD_GATEWAY, &Told::Failed { upstream: &flow.upstream, why }),
         Stage::Beginning | Stage::Finishing => page::told(StatusCode::CONFLICT, &Told::Again),
-    }
-}
-
-/// Whether nobody has asked for a page yet: a browser only thinks that somebody will.
-fn is_prefetched(headers: &HeaderMap) -> bool {
-    let says = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
-    ["sec-purpose", "purpose", "x-moz"].into_iter().any(|name| says(name).contains("prefetch"))
-}
-
-/// The one `state` of a query.
-fn state_in(query: &str) -> Option<String> {
-    let mut states = query.split('&').filter_map(|pair| pair.strip_prefix("state="));
-    match (states.next(), states.next()) {
-        // Ours has nothing in it that a URL writes otherwise.
-        (Some(state), None) if !state.is_empty() => Some(state.replace("%2D", "-").replace("%5F", "_")),
-        _ => None,
     }
 }
 

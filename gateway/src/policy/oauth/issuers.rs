@@ -151,7 +151,7 @@ impl Issuers {
             return Look::Good(known, fresh);
         }
         let token = match std::str::from_utf8(token) {
-            Ok(token) if token.len() <= TOKEN_MAX => token,
+            Ok(token) if token.len() <= TOKEN_MAX && token::may_be(token) => token,
             _ => return Look::Bad(Refused::Invalid("the token is no access token that can be read")),
         };
         let (inner, now) = (self.0.clone(), self.0.now.load_full());

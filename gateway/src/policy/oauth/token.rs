@@ -40,6 +40,12 @@ pub(super) struct Judged {
     pub(super) until: SystemTime,
 }
 
+/// Whether this is one token at all (RFC 6750, 2.1): what else a client sends is shown to nobody.
+pub(super) fn may_be(token: &str) -> bool {
+    let plain = token.trim_end_matches('=');
+    !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
+}
+
 /// Whether a token is such a one, and not one that says nothing itself. One whose head has a member twice is, and is not read.
 pub(super) fn is_one(token: &str) -> bool {
     token.split('.').count() == 3 && part::<Map<String, Value>>(token, 0).is_some()
@@ -125,4 +131,26 @@ fn refused(why: &ErrorKind) -> Refused {
 fn part<T: DeserializeOwned>(token: &str, index: usize) -> Option<T> {
     let part = token.split('.').nth(index)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be;
+
+    #[test]
+    fn what_is_no_single_token_is_told_apart() {
+        for (text, is_one) in [
+            ("a", true),
+            ("aZ09-._~+/==", true),
+            ("", false),
+            ("==", false),
+            ("a=b", false),
+            ("a b", false),
+            ("a, Bearer b", false),
+            ("a,b", false),
+            ("\u{e4}", false),
+        ] {
+            assert_eq!(may_be(text), is_one, "{text}");
+        }
+    }
 }

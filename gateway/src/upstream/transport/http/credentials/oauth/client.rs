@@ -41,22 +41,36 @@ impl Entry {
     }
 }
 
-/// How the gateway becomes a client of this authorization server, if it can. `document` is where it says itself who it is.
-pub(super) fn entry(login: &Login, server: &Server, document: Option<&str>) -> Result<Entry, Cause> {
+/// The gateway as it is reached by browsers, where a person logs in by a page of it.
+#[derive(Clone, Copy)]
+pub struct Reached<'a> {
+    /// Where browsers come back to.
+    pub redirect: &'a str,
+    /// Where it says itself who it is as a client.
+    pub document: Option<&'a str>,
+}
+
+/// How the gateway becomes a client of this authorization server, if it can.
+pub(super) fn entry(login: &Login, server: &Server, reached: Option<Reached<'_>>) -> Result<Entry, Cause> {
     if let Some(client) = &login.client {
         // A client that is known by the document at its own URL is known where such documents are read.
         if !client.id.starts_with("https://") || server.client_id_metadata_document_supported {
             return Ok(Entry::Known(client.clone()));
         }
     }
-    if let Some(document) = document.filter(|_| login.client.is_none() && login.has_document && reads_documents(server))
+    if let Some(document) = reached
+        .and_then(|reached| reached.document)
+        .filter(|_| login.client.is_none() && login.has_document && reads_documents(server))
     {
         return Ok(Entry::Known(Registered { id: document.to_owned(), secret: None, is_in_body: false }));
     }
     let Some(endpoint) = &server.registration_endpoint else {
         let cause = unavailable("the authorization server").foreign(&quoted(&server.issuer));
-        let advice = "register the gateway there, with the redirect URI http://127.0.0.1/callback, and write its `client_id` under `auth`";
-        return Err(cause.own(" registers no clients by itself").advise(advice));
+        let redirect = reached.map_or("http://127.0.0.1/callback", |reached| reached.redirect);
+        let advice = format!(
+            "register the gateway there, with the redirect URI {redirect}, and write its `client_id` under `auth`"
+        );
+        return Err(cause.own(" registers no clients by itself").advise(&advice));
     };
     to(login, "the registration end point", endpoint).map(|place| Entry::Registration(Box::new(place)))
 }

@@ -9,6 +9,7 @@ mod device;
 // A login that a person makes at a page of the gateway while it runs.
 mod begun;
 
+pub use super::client::Reached;
 pub use begun::BegunLogin;
 
 use super::callback::Callback;

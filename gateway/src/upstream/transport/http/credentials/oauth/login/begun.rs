@@ -8,7 +8,7 @@ use crate::secrets::{mask, private};
 use crate::upstream::config::{Login, Registered};
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::oauth::callback;
-use crate::upstream::transport::http::credentials::oauth::client::client;
+use crate::upstream::transport::http::credentials::oauth::client::{Reached, client};
 use crate::upstream::transport::http::credentials::oauth::grant::{Endpoint, Refused};
 use crate::upstream::transport::http::credentials::oauth::record::LoggedIn;
 use crate::upstream::transport::http::credentials::oauth::resource::Resource;
@@ -33,19 +33,14 @@ pub struct BegunLogin {
 }
 
 impl BegunLogin {
-    /// Finds out where to log in, and becomes a client there whose browsers come back to `redirect`, and of which `document` says who it
-    /// is.
-    pub async fn begin(
-        login: &Login,
-        (redirect, document): (&str, Option<&str>),
-        tasks: &Tasks,
-    ) -> Result<Self, Cause> {
+    /// Finds out where to log in, and becomes a client there whose browsers come back to the gateway.
+    pub async fn begin(login: &Login, reached: Reached<'_>, tasks: &Tasks) -> Result<Self, Cause> {
         let store = Store::of(login)?;
         // Whoever cannot keep a login need not begin one.
         private::off_the_workers(|| store.is_writable())?;
-        let (resource, server, entry) = discovered((login, document), tasks, &|_| ()).await?;
-        let (client, is_registered) = client(entry, &server, redirect, tasks).await?;
-        let redirect = RedirectUrl::new(redirect.to_owned());
+        let (resource, server, entry) = discovered((login, Some(reached)), tasks, &|_| ()).await?;
+        let (client, is_registered) = client(entry, &server, reached.redirect, tasks).await?;
+        let redirect = RedirectUrl::new(reached.redirect.to_owned());
         let redirect = redirect.map_err(|_| unavailable("the address of the callback is no URL"))?;
         let scopes = scopes(&resource, &server, private::off_the_workers(|| store.read()).ok().flatten());
         let secrets = mask::Learned::new();

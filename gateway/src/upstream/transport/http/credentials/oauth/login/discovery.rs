@@ -4,7 +4,7 @@ use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::granted::unavailable;
-use crate::upstream::transport::http::credentials::oauth::client::{Entry, entry};
+use crate::upstream::transport::http::credentials::oauth::client::{Entry, Reached, entry};
 use crate::upstream::transport::http::credentials::oauth::resource::{Resource, resource};
 use crate::upstream::transport::http::credentials::oauth::server::{Server, server};
 use crate::upstream::transport::http::credentials::oauth::way::{quoted, to};
@@ -17,9 +17,9 @@ use tokio::time::{sleep, timeout};
 const DISCOVERED_WITHIN: Duration = Duration::from_secs(30);
 const TOLD_EVERY: Duration = Duration::from_secs(3);
 
-/// What a person logs in to, where, and how the gateway becomes a client there, which may be by a document of its own; `tell` is told meanwhile who is being asked.
+/// What a person logs in to, where, and how the gateway becomes a client there, which may be as it is reached; `tell` is told meanwhile who is being asked.
 pub(super) async fn discovered(
-    (login, document): (&Login, Option<&str>),
+    (login, reached): (&Login, Option<Reached<'_>>),
     tasks: &Tasks,
     tell: &(impl Fn(String) + Sync),
 ) -> Result<(Resource, Server, Entry), Cause> {
@@ -31,7 +31,7 @@ pub(super) async fn discovered(
             let said = format!("the authorization server{}", quoted(issuer));
             *asked.lock().unwrap_or_else(PoisonError::into_inner) = said;
         };
-        let (server, entry) = first_that_will_do((login, document), &resource, &asks, tasks).await?;
+        let (server, entry) = first_that_will_do((login, reached), &resource, &asks, tasks).await?;
         Ok((resource, server, entry))
     };
     let telling = async {
@@ -52,7 +52,7 @@ pub(super) async fn discovered(
 
 /// The first authorization server of the upstream that a person can log in at, and how the gateway becomes its client.
 async fn first_that_will_do(
-    (login, document): (&Login, Option<&str>),
+    (login, reached): (&Login, Option<Reached<'_>>),
     resource: &Resource,
     asks: &(impl Fn(&str) + Sync),
     tasks: &Tasks,
@@ -65,7 +65,7 @@ async fn first_that_will_do(
         let found = found.and_then(|server| {
             // It is for the browser; all the same it leads to no scheme of a program, and to nothing that the gateway would not ask itself.
             to(login, "the page of the authorization server", &server.authorization_endpoint)?;
-            let entry = entry(login, &server, document)?;
+            let entry = entry(login, &server, reached)?;
             Ok((server, entry))
         });
         match found {
