@@ -4,6 +4,7 @@ mod another;
 mod device;
 mod ended;
 mod found;
+mod keyring;
 pub(crate) mod own;
 
 use std::process::Output;

@@ -42,6 +42,8 @@ pub struct Config {
     pub lacking: Vec<upstream::config::Config>,
     /// What is written, and where.
     pub written: telemetry::config::Written,
+    /// What seals logins: the first seals, all open. Empty: a key of their own in the folder of our state.
+    pub login_keys: Vec<Vec<u8>>,
     /// What nobody may read in a log, an error or a page.
     pub secrets: Secrets,
 }

@@ -14,6 +14,7 @@ use super::source::node::{Names, Node, Origin, Shape, Source};
 use super::source::torn::Gaps;
 use crate::policy::config::{Generated, Resource};
 use crate::secrets::Secrets;
+use crate::secrets::sealer::keyring;
 use crate::{downstream, telemetry, upstream};
 use std::path::{Path, PathBuf};
 
@@ -200,6 +201,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         left_out,
         lacking,
         written: reading.written(),
+        login_keys: Vec::new(),
         secrets: Secrets::default(),
     };
     root.end("the configuration");
@@ -210,10 +212,9 @@ pub(super) fn check(reading: &Reading) -> Config {
     sections::needs_issuers(reading, &config.upstreams, !config.auth.issuers.is_empty());
     let principals = config.auth.principals();
     config.upstreams.iter_mut().for_each(|one| one.principals = principals);
-    let keys = &config.server.session.signing_keys;
-    let keys: Vec<_> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+    config.login_keys = login_keys(reading, &config.server);
     let all = config.upstreams.iter_mut().chain(&mut config.lacking);
-    all.for_each(|one| one.keeps_login_in(config.server.state_folder.as_deref(), &keys));
+    all.for_each(|one| one.keeps_login_in(config.server.state_folder.as_deref(), &config.login_keys));
     let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
@@ -235,6 +236,20 @@ pub(super) fn check(reading: &Reading) -> Config {
     let Config { left_out, secrets, .. } = &mut config;
     left_out.iter_mut().for_each(|one| one.why = secrets.masked(&one.why).into_owned());
     config
+}
+
+/// The keys that seal logins: that of the system's keyring, where it is wanted, then those of sessions. The first seals, all open.
+fn login_keys(reading: &Reading, server: &downstream::config::Config) -> Vec<Vec<u8>> {
+    let mut keys: Vec<_> = server.session.signing_keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+    let Some(state) = server.state_folder.as_ref().filter(|_| server.keyring) else { return keys };
+    match keyring::login_key(state) {
+        Ok(key) => keys.insert(0, key),
+        Err(why) => {
+            let said = format!("`server.keyring`: the keyring of the system gives no key for logins: {why}");
+            reading.fault(Fault::error("bad-value", said));
+        }
+    }
+    keys
 }
 
 /// The built-in configuration: one upstream, which is this program.

@@ -50,6 +50,8 @@ pub struct Config {
     pub linger: Duration,
     /// Questions of upstreams to clients.
     pub questions: Questions,
+    /// Whether the key that seals logins lies in the keyring of the system.
+    pub keyring: bool,
     /// Where what must outlast the process is kept; `None` where the environment does not say.
     pub state_folder: Option<PathBuf>,
 }
@@ -262,6 +264,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(25),
             linger: Duration::from_secs(30),
             questions: Questions::default(),
+            keyring: false,
             state_folder: None,
         }
     }

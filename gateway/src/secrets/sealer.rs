@@ -2,6 +2,8 @@
 
 // The secret of this gateway's own that seals what it keeps or hands out.
 pub(crate) mod state_key;
+// The key that seals logins, where it lies in the keyring of the system.
+pub(crate) mod keyring;
 // Texts that are nearly sealed ones, for tests.
 #[cfg(test)]
 pub(crate) mod mutants;

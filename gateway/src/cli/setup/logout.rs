@@ -85,8 +85,7 @@ fn needless(logins: &[Login], ended: &[Result<Option<LoggedOut>, Cause>], is_all
 /// What is kept, for whatever upstream.
 fn kept(config: &config::Config) -> Result<StoredLogins, Failure> {
     let Some(state) = &config.server.state_folder else { return Ok(StoredLogins::default()) };
-    let keys: Vec<_> = config.server.session.signing_keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-    Ok(StoredLogins::read(state, &keys)
+    Ok(StoredLogins::read(state, &config.login_keys)
         .map_err(|error| anyhow!("the logins in {} cannot be read: {error}", state.display()))?)
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
     let mut server = Server {
         path: section.parse("path", path).unwrap_or(default.path),
         legacy_sse: section.flag("legacy_sse").unwrap_or(default.legacy_sse),
+        keyring: section.flag("keyring").unwrap_or_default(),
         websocket: section.flag("websocket").unwrap_or(default.websocket),
         allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
         allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
