@@ -202,8 +202,10 @@ pub(crate) fn warnings() -> Vec<String> {
 /// The pages for people.
 fn pages() -> Vec<PathBuf> {
     let of = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder can be listed");
-    let entries =
-        ["", "docs", "tests"].into_iter().flat_map(of).map(|entry| entry.expect("an entry can be read").path());
+    let entries = ["", "docs", "docs/decisions", "tests"]
+        .into_iter()
+        .flat_map(of)
+        .map(|entry| entry.expect("an entry can be read").path());
     entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
