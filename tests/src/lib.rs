@@ -40,5 +40,6 @@ pub mod shell;
 pub mod sse;
 pub mod tape;
 pub mod terminal;
+pub mod tokens;
 pub mod upstream;
 pub mod within;
