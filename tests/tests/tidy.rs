@@ -5,6 +5,7 @@ mod tidy {
     pub(crate) mod docs;
     pub(crate) mod faults;
     pub(crate) mod imports;
+    pub(crate) mod public;
     pub(crate) mod rooms;
     pub(crate) mod scanner;
     pub(crate) mod source;
@@ -276,4 +277,44 @@ fn nothing_names_where_it_was_made() {
         faults.extend(named.map(|word| format!("{}: {word}", source.path)));
     }
     none(faults);
+}
+
+#[test]
+fn public_metrics_are_those_of_the_file() {
+    tidy::public::compare("metrics.txt", &tidy::public::metrics());
+}
+
+#[test]
+fn public_keys_are_those_of_the_file() {
+    tidy::public::compare("keys.txt", &tidy::public::keys());
+}
+
+#[test]
+fn public_defaults_are_those_of_the_file() {
+    tidy::public::compare("defaults.txt", &tidy::public::defaults());
+}
+
+#[test]
+fn public_causes_are_those_of_the_file() {
+    tidy::public::compare("causes.txt", &tidy::public::errors());
+}
+
+#[test]
+fn public_commands_are_those_of_the_file() {
+    tidy::public::compare("commands.txt", &tidy::public::commands());
+}
+
+#[test]
+fn public_json_are_those_of_the_file() {
+    tidy::public::compare("json.txt", &tidy::public::json());
+}
+
+#[test]
+fn public_meta_are_those_of_the_file() {
+    tidy::public::compare("meta.txt", &tidy::public::names());
+}
+
+#[test]
+fn public_exit_codes_are_those_of_the_file() {
+    tidy::public::compare("exit-codes.txt", &tidy::public::exit_codes());
 }

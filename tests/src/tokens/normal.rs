@@ -1,7 +1,7 @@
 //! The normal form of a file: the tokens without the differences that rustfmt may introduce.
 //!
 //! Trailing commas, the order of `use` and `mod` items, braces around one `use` path, braces around a single expression behind `=>` or
-//! the parameters of a closure, and the short form of fields. Everything else stays as written.
+//! the parameters of a closure, the semicolon behind a final `return`, `break` or `continue`, and the short form of fields. Everything else stays as written.
 
 use super::lexer::{Kind, Token};
 use super::runs::{self, Run, closing};
@@ -32,7 +32,7 @@ pub fn normal<'a>(tokens: &[Token<'a>], terms: Terms) -> Normal<'a> {
     if terms.any_visibility {
         kept = without_visibility(&kept);
     }
-    let (tokens, runs) = runs::extract(&kept);
+    let (tokens, runs) = runs::extract(&without_final_semicolons(&kept));
     let mut out = Vec::with_capacity(tokens.len());
     unwrapped(&tokens, &mut out);
     Normal { tokens: long_fields(&without_trailing_commas(&out)), runs }
@@ -57,6 +57,30 @@ fn without_visibility<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         {
             at = close + 1;
         }
+    }
+    out
+}
+
+/// Copies tokens without the semicolon of a `return`, `break` or `continue` that ends its block.
+fn without_final_semicolons<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    let mut out: Vec<Token<'a>> = Vec::with_capacity(tokens.len());
+    // For each open bracket, whether the statement in it is a jump.
+    let mut open = vec![false];
+    for (at, token) in tokens.iter().enumerate() {
+        let begins = out.iter().rev().find(|before| before.kind != Kind::Comment);
+        if begins.is_some_and(|before| ["{", "}", ";"].iter().any(|sign| before.is(sign))) {
+            let is_jump = ["return", "break", "continue"].iter().any(|word| token.is_word(word));
+            open.last_mut().into_iter().for_each(|jump| *jump = is_jump);
+        }
+        if token.kind == Kind::Sign {
+            match token.text {
+                "(" | "[" | "{" => open.push(false),
+                ")" | "]" | "}" => drop(open.pop()),
+                ";" if open.last() == Some(&true) && tokens.get(at + 1).is_some_and(|next| next.is("}")) => continue,
+                _ => {}
+            }
+        }
+        out.push(*token);
     }
     out
 }
@@ -257,6 +281,14 @@ mod tests {
         assert!(!same("f(|a| { b(a); })", "f(|a| { b(a) })"));
         assert!(!same("f(|a| -> u8 { b })", "f(|a| -> u8 b)"));
         assert!(!same("x = a | b | { c };", "x = a | b | c;"));
+    }
+
+    #[test]
+    fn semicolons_behind_final_jumps_are_irrelevant() {
+        assert!(same("let Some(a) = b else { return };", "let Some(a) = b else { return; };"));
+        assert!(same("{ x(); break 'a f(b); }", "{ x(); break 'a f(b) }"));
+        assert!(!same("{ f(b); }", "{ f(b) }"));
+        assert!(!same("{ return a; f() }", "{ return a f() }"));
     }
 
     #[test]
