@@ -28,6 +28,8 @@ pub enum Carries {
     Resets,
     /// Every connection on which an answer comes is reset before any of that answer is carried.
     ResetsAnswers,
+    /// Every connection is closed in order up to so many milliseconds after an answer, unless it is asked meanwhile.
+    Closes(u64),
     /// The answers of a connection break off after so many bytes.
     Only(usize),
     /// One byte of each portion of an answer becomes NUL, which is allowed nowhere in HTTP heads and in JSON.
@@ -124,11 +126,12 @@ async fn connect(state: &State, mut near: TcpStream, seed: Seed) {
     let resets = |how: &Carries| *how == Carries::Resets;
     let Ok(mut far) = TcpStream::connect(state.far).await else { return };
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
+    let asked = AtomicUsize::new(0);
     let is_reset = {
         let ((near_reads, near_writes), (far_reads, far_writes)) = (near.split(), far.split());
         let (asks, says) = (state.carries.subscribe(), state.carries.subscribe());
-        let questions = carry(near_reads, far_writes, asks, Way::Questions, seed.part("questions"));
-        let answers = carry(far_reads, near_writes, says, Way::Answers, seed.part("answers"));
+        let questions = carry(near_reads, far_writes, asks, (Way::Questions, &asked), seed.part("questions"));
+        let answers = carry(far_reads, near_writes, says, (Way::Answers, &asked), seed.part("answers"));
         tokio::select! {
             is_reset = both(questions, answers) => is_reset,
             _ = carries.wait_for(resets) => true,
@@ -154,12 +157,13 @@ async fn carry(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     mut carries: watch::Receiver<Carries>,
-    way: Way,
+    (way, asked): (Way, &AtomicUsize),
     mut seed: Seed,
 ) -> bool {
     let mut portion = vec![0; 16 * 1024];
     let mut carried = 0;
     while let Ok(length @ 1..) = from.read(&mut portion).await {
+        asked.fetch_add(usize::from(way == Way::Questions), Ordering::Relaxed);
         // What came while nothing is carried waits here, and what comes after it waits in the sockets.
         let moves = |how: &Carries| *how != Carries::Nothing;
         let Ok(how) = carries.wait_for(moves).await.map(|how| *how) else { return false };
@@ -182,6 +186,14 @@ async fn carry(
         let pieces = if how == Carries::InPieces { 7 } else { usize::MAX };
         if write(&mut to, bytes, pieces, &mut seed).await.is_err() || bytes.len() < length {
             return false;
+        }
+        if let (Carries::Closes(most), Way::Answers) = (how, way) {
+            let before = asked.load(Ordering::Relaxed);
+            let time = seed.below(usize::try_from(1000 * most).expect("it is short") + 1);
+            tokio::time::sleep(Duration::from_micros(time as u64)).await;
+            if asked.load(Ordering::Relaxed) == before {
+                return false;
+            }
         }
     }
     let _ = to.shutdown().await;

@@ -46,6 +46,7 @@ mod hosts;
 mod http2;
 mod http_faults;
 mod https;
+mod idle_connections;
 mod laptop;
 mod left_out;
 mod limits;

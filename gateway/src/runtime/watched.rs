@@ -40,6 +40,12 @@ pub trait Watch<S> {
         None
     }
 
+    /// Checks the stream before bytes are written. An error ends the stream, and none of the bytes are written.
+    fn before_write(&mut self, stream: &S) -> io::Result<()> {
+        let _unseen = stream;
+        Ok(())
+    }
+
     /// Something was written, or `is_pending`: nothing is taken now.
     fn wrote(&mut self, is_pending: bool);
 
@@ -132,6 +138,7 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     #[inline]
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let Self { stream, watch, .. } = &mut *self;
+        watch.before_write(stream)?;
         let written = match watch.instead(bytes) {
             Some(other) => Pin::new(stream).poll_write(cx, &other),
             None => Pin::new(stream).poll_write(cx, bytes),
@@ -150,6 +157,7 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let Self { stream, watch, .. } = &mut *self;
+        watch.before_write(stream)?;
         // What it may be is the last that there is to write.
         let written = match bytes.last().and_then(|last| watch.instead(last)) {
             Some(other) => {

@@ -51,6 +51,7 @@ impl HttpSession {
             id,
             epoch: attempt.epoch,
             is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
+            is_repeatable: is_repeatable(request.method),
             opens: *request.method == Method::Initialize,
             listens: *request.method == Method::Listen,
         };
@@ -70,6 +71,20 @@ impl HttpSession {
             _place: place,
         })
     }
+}
+
+/// Whether a request may be sent twice: it only reads.
+fn is_repeatable(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::Ping
+            | Method::Discover
+            | Method::ToolsList
+            | Method::PromptsList
+            | Method::ResourcesList
+            | Method::TemplatesList
+            | Method::ResourcesRead
+    )
 }
 
 fn too_many() -> Lost {
@@ -135,7 +150,13 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
         }
         slot.enqueued_at(start_at(course));
     };
-    let received = http.wire.send(lane, first, &again, &comes).await?;
+    let received = match http.wire.send(lane, first, &again, &comes).await {
+        Err(Lost::Unknown(why)) if asked.is_repeatable && why.code() == CauseCode::IdleConnectionClosed => {
+            // Boxed, as it is rare: every call has a future of the size of this one.
+            Box::pin(http.wire.send(lane, &mut Some(again()), &again, &comes)).await?
+        }
+        received => received?,
+    };
     if asked.is_meeting {
         http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
     }

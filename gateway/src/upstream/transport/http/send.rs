@@ -67,7 +67,8 @@ impl HttpClient {
         if let (Some(token), Some(request)) = (&token, request.as_mut()) {
             token.put(request.headers_mut());
         }
-        let (response, held) = self.pool.send(lane, request, &|| comes(Course::MayHaveLeft)).await?;
+        let make = || token.as_ref().map_or_else(again, |token| with(token, again));
+        let (response, held) = self.pool.send(lane, request, &make, &|| comes(Course::MayHaveLeft)).await?;
         ends_once(&response)?;
         let received = Received { response, held, moved_to: None };
         let Some(token) = token else {
@@ -176,7 +177,7 @@ impl HttpClient {
         let next = self.next_token(tokens, &token).await?;
         comes(Course::AwaitsConnection);
         let make = || with(&next, again);
-        let received = self.sent(lane, make(), comes).await?;
+        let received = self.sent(lane, &make, comes).await?;
         let received = self.followed(lane, received, &make, comes).await?;
         next.judged(received.response.status());
         Ok(received)
@@ -186,10 +187,11 @@ impl HttpClient {
     async fn sent(
         &self,
         lane: Lane<'_>,
-        request: Outgoing,
+        make: &(dyn Fn() -> Outgoing + Sync),
         comes: &(impl Fn(Course) + Sync),
     ) -> Result<Received, Lost> {
-        let (response, held) = self.pool.send(lane, &mut Some(request), &|| comes(Course::MayHaveLeft)).await?;
+        let begun = || comes(Course::MayHaveLeft);
+        let (response, held) = self.pool.send(lane, &mut Some(make()), make, &begun).await?;
         ends_once(&response)?;
         Ok(Received { response, held, moved_to: None })
     }
@@ -226,9 +228,12 @@ impl HttpClient {
             if let Some(why) = self.epoch.ended(epoch) {
                 return Err(Lost::Unsent(why));
             }
-            let mut request = again();
-            *request.uri_mut() = found.clone();
-            let received = self.sent(lane, request, comes).await?;
+            let make = || {
+                let mut request = again();
+                *request.uri_mut() = found.clone();
+                request
+            };
+            let received = self.sent(lane, &make, comes).await?;
             if !is_sent_on(received.response.status()) {
                 return Ok(Received { moved_to: Some(Box::new(found)), ..received });
             }

@@ -70,6 +70,8 @@ fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
     let failure = match outcome {
         // As one that answers 429: it works, and has enough of us.
         Err(Lost::Unknown(why)) if why.code() == CauseCode::RateLimited => return,
+        // An upstream may close a connection that was idle.
+        Err(Lost::Unknown(why)) if why.code() == CauseCode::IdleConnectionClosed => return,
         Err(Lost::Unknown(why) | Lost::Unsent(why)) => Some(why),
         Err(Lost::Status(refusal)) => match refusal.class() {
             // It works, and has enough of us.
@@ -176,6 +178,10 @@ mod tests {
         let (rig, wire) = stage(2);
         let _instance = &rig.instance;
         let calm = || Err(Lost::Unknown(Cause::new(CauseCode::RateLimited, "ENHANCE_YOUR_CALM")));
+        let closed =
+            || Err(Lost::Unknown(Cause::new(CauseCode::IdleConnectionClosed, "it closed the idle connection")));
+        (0..10).for_each(|_| judge(&wire, &closed()));
+        assert!(!wire.breaker.is_marked(), "it may close an idle connection");
         let broke = || Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, "it was reset")));
         (0..10).for_each(|_| judge(&wire, &calm()));
         assert!(!wire.breaker.is_marked(), "it works, and has enough of us");

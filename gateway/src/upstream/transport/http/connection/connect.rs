@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::epoch::ConnectionEpoch;
-use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken};
+use super::flow::{Decrypted, Flow, HEAD_BYTES_MAX, Unread, broken};
+use super::idle::IdleLimit;
 use super::secured::{HTTP2, Secured};
 use super::shared::Shared;
 use crate::health::{Cause, CauseCode};
@@ -32,6 +33,13 @@ pub(crate) struct Sender {
     pub(crate) flow: Arc<Flow>,
     /// The epoch in which it was opened.
     pub(crate) epoch: u64,
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // The gateway closes the connection: this tells nothing about the limit of the upstream.
+        self.flow.end_idle();
+    }
 }
 
 /// What was dialed.
@@ -59,6 +67,7 @@ pub(crate) struct Connector {
     /// A connection ends with the epoch that it was opened in.
     epoch: Arc<ConnectionEpoch>,
     unread: Arc<Unread>,
+    idle_limit: Arc<IdleLimit>,
 }
 
 impl Connector {
@@ -75,7 +84,8 @@ impl Connector {
         };
         let authority = remote.url.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let authority = authority.rsplit('@').next().unwrap_or_default().to_owned();
-        Ok(Self { door, authority, tasks, epoch, unread })
+        let is_tls = matches!(&door, Door::Host(_, Some(_)));
+        Ok(Self { door, authority, tasks, epoch, unread, idle_limit: Arc::new(IdleLimit::new(is_tls)) })
     }
 
     fn to_host(remote: &Remote) -> Result<Door, String> {
@@ -95,6 +105,11 @@ impl Connector {
         matches!(&self.door, Door::Host(_, Some(_)))
     }
 
+    /// The limit of the idle time of connections.
+    pub(super) fn idle_limit(&self) -> &IdleLimit {
+        &self.idle_limit
+    }
+
     /// The epoch in which connections are opened.
     pub(crate) fn epoch(&self) -> &ConnectionEpoch {
         &self.epoch
@@ -103,7 +118,7 @@ impl Connector {
     /// A new connection; the text says why there is none.
     pub(crate) async fn dial(&self) -> Result<Dialed, Cause> {
         let epoch = self.epoch.now();
-        let flow = Arc::new(Flow::counted(self.unread.bytes()));
+        let flow = Arc::new(Flow::counted(self.unread.bytes(), self.may_share()));
         match &self.door {
             Door::Host(host, None) => {
                 let stream = Watched::new(host.connect().await?, flow.clone());
@@ -117,7 +132,10 @@ impl Connector {
                         let watch = (flow, self.unread.clone());
                         Shared::open(stream, &self.authority, &self.tasks, epoch, watch).await.map(Dialed::Shared)
                     }
-                    _ => self.shake(stream, flow, epoch).await.map(Dialed::Alone),
+                    _ => {
+                        let stream = Watched::new(stream, Decrypted(flow.clone()));
+                        self.shake(stream, flow, epoch).await.map(Dialed::Alone)
+                    }
                 }
             }
             Door::Socket(path) => {
@@ -185,13 +203,18 @@ impl Connector {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| broken(&error))?;
-        let (watched, unread) = (flow.clone(), self.unread.clone());
+        let (watched, unread, idle_limit) = (flow.clone(), self.unread.clone(), self.idle_limit.clone());
         let (epoch, over) = epoch;
         self.tasks.spawn(repoll_on_self_wake(async move {
             tokio::select! {
                 biased;
                 // What went wrong is told to whoever waits for a response.
-                ended = connection => if let Err(error) = ended { tracing::debug!(%error, "connection closed") },
+                ended = connection => {
+                    if let Some(idle) = watched.end_idle() {
+                        idle_limit.learn(idle);
+                    }
+                    if let Err(error) = ended { tracing::debug!(%error, "connection closed") }
+                }
                 () = poll_when_woken(over.cancelled()) => {}
                 () = poll_when_woken(watched.watch(&unread)) => {}
             }

@@ -56,6 +56,11 @@ impl ConnectionEpoch {
         (self.number(), now.over.clone())
     }
 
+    /// Whether an epoch has ended.
+    pub(crate) fn has_ended(&self, epoch: u64) -> bool {
+        self.number() != epoch
+    }
+
     /// Why an epoch has ended; `None` while it lasts.
     pub(crate) fn ended(&self, epoch: u64) -> Option<Cause> {
         if self.number() == epoch {

@@ -8,12 +8,13 @@ use crate::upstream::transport::events::LinkEvents;
 use socket2::SockRef;
 use std::error::Error;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// What a peer's system takes of a request, whether or not the peer reads: it cannot be had back. A connection that ends behind a
 /// longer one is reset, so that the system sends nothing more of it.
@@ -44,12 +45,80 @@ pub(crate) struct Flow {
     moves: AtomicU32,
     filled: Notify,
     bytes: Bytes,
+    /// Bytes that the socket has taken.
+    sent: AtomicU64,
+    /// Bytes that were received: within TLS, decrypted ones.
+    received: AtomicU64,
+    /// The connection is encrypted: [`Decrypted`] or the reader of frames counts `received`.
+    is_encrypted: bool,
+    /// The end of the connection is checked before the next write.
+    must_check_end: AtomicBool,
+    /// The connection has several requests at once: unread bytes may belong to one of them.
+    is_shared: AtomicBool,
+    /// The start of the idle time, while the connection is in the pool.
+    idle_since: Mutex<Option<Instant>>,
+}
+
+/// Byte counts of a connection at the start of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FlowMark {
+    sent: u64,
+    received: u64,
 }
 
 impl Flow {
     /// Of a connection whose bytes are counted.
-    pub(crate) fn counted(bytes: Bytes) -> Self {
-        Self { bytes, ..Self::default() }
+    pub(crate) fn counted(bytes: Bytes, is_encrypted: bool) -> Self {
+        Self { bytes, is_encrypted, ..Self::default() }
+    }
+
+    /// Returns the byte counts before a request is sent.
+    pub(super) fn mark(&self) -> FlowMark {
+        FlowMark { sent: self.sent.load(Ordering::Acquire), received: self.received.load(Ordering::Acquire) }
+    }
+
+    /// Whether the socket has taken a byte since the mark. If not, the request did not leave.
+    pub(super) fn has_sent_since(&self, mark: FlowMark) -> bool {
+        self.sent.load(Ordering::Acquire) != mark.sent
+    }
+
+    /// Whether a byte was received since the mark.
+    pub(super) fn has_received_since(&self, mark: FlowMark) -> bool {
+        self.received.load(Ordering::Acquire) != mark.received
+    }
+
+    /// Counts bytes that the socket has taken.
+    pub(super) fn send(&self, count: usize) {
+        self.sent.fetch_add(count as u64, Ordering::Release);
+    }
+
+    /// Counts received bytes, decrypted ones within TLS.
+    pub(super) fn receive(&self, count: usize) {
+        self.received.fetch_add(count as u64, Ordering::Release);
+    }
+
+    /// Has the end of the connection checked before the next write: the connection was idle.
+    pub(super) fn check_end(&self) {
+        self.must_check_end.store(true, Ordering::Release);
+    }
+
+    /// Marks the connection as one of several requests at once.
+    pub(super) fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Starts the idle time.
+    pub(super) fn start_idle(&self) {
+        *self.idle_since() = Some(Instant::now());
+    }
+
+    /// Ends the idle time and returns it. `None` if the connection is not idle.
+    pub(super) fn end_idle(&self) -> Option<Duration> {
+        self.idle_since().take().map(|since| since.elapsed())
+    }
+
+    fn idle_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.idle_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A request of so many bytes goes out.
@@ -92,6 +161,9 @@ impl Flow {
 impl<S: AsFd> Watch<S> for Arc<Flow> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.bytes.read.increment(bytes.len() as u64);
+        if !self.is_encrypted {
+            self.receive(bytes.len());
+        }
         if self.is_waiting.load(Ordering::Acquire)
             && self.interim.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > INTERIM_BYTES_MAX
         {
@@ -99,6 +171,16 @@ impl<S: AsFd> Watch<S> for Arc<Flow> {
             return Err(io::Error::other(format!(
                 "more than {limit} KiB of interim (1xx) heads came before the answer"
             )));
+        }
+        Ok(())
+    }
+
+    fn before_write(&mut self, stream: &S) -> io::Result<()> {
+        if self.must_check_end.load(Ordering::Acquire)
+            && self.must_check_end.swap(false, Ordering::AcqRel)
+            && has_ended(stream, self.is_shared.load(Ordering::Relaxed))
+        {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the upstream closed the idle connection"));
         }
         Ok(())
     }
@@ -115,6 +197,7 @@ impl<S: AsFd> Watch<S> for Arc<Flow> {
     }
 
     fn sent(&mut self, count: usize) {
+        self.send(count);
         self.bytes.written.increment(count as u64);
     }
 
@@ -124,6 +207,31 @@ impl<S: AsFd> Watch<S> for Arc<Flow> {
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
+}
+
+/// Whether the peer has closed an idle connection.
+///
+/// The socket is asked, since the runtime learns of an end only at its next turn. Unread bytes on an idle connection are an end, too:
+/// within TLS they are its `close_notify`, without TLS a response without a request. A session ticket that arrives at this moment costs a
+/// connection. A shared connection reads control frames at any time, and a server announces its end by GOAWAY.
+fn has_ended(stream: &impl AsFd, is_shared: bool) -> bool {
+    match SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]) {
+        Ok(0) => true,
+        Ok(_) => !is_shared,
+        Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
+    }
+}
+
+/// Counts the decrypted bytes of a connection within TLS.
+pub(super) struct Decrypted(pub(super) Arc<Flow>);
+
+impl<S> Watch<S> for Decrypted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.receive(bytes.len());
+        Ok(())
+    }
+
+    fn wrote(&mut self, _is_pending: bool) {}
 }
 
 /// How many connections to one upstream do not move.
@@ -218,6 +326,12 @@ pub(super) fn broken(error: &hyper::Error) -> Cause {
     }
 }
 
+/// A break of a reused connection before the first byte of the answer: most likely the upstream closed it while it was idle.
+pub(super) fn closed_while_idle(error: &hyper::Error) -> Cause {
+    let said = format!("the upstream closed an idle connection while a request was sent on it: {}", causes(error));
+    Cause::new(CauseCode::IdleConnectionClosed, said)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +368,29 @@ mod tests {
         assert_eq!(causes(&reset), "reset by peer");
         let early = broken_by(b"HTTP/1.1 200 OK\r\ncontent-le").await;
         assert_eq!(early, "the connection broke: it closed the connection before its answer was whole");
+    }
+
+    #[test]
+    fn unread_bytes_and_an_end_forbid_the_next_write_once() {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut flow = Arc::new(Flow::default());
+        let mut writes = |near| {
+            flow.check_end();
+            let first = flow.before_write(near).is_ok();
+            assert!(flow.before_write(near).is_ok(), "one write alone is checked");
+            flow.share();
+            flow.check_end();
+            let shared = flow.before_write(near).is_ok();
+            flow = Arc::new(Flow::default());
+            (first, shared)
+        };
+        assert_eq!(writes(&near), (true, true));
+        std::io::Write::write_all(&mut &far, b"close_notify").unwrap();
+        assert_eq!(writes(&near), (false, true), "frames of HTTP/2 come at any time");
+        std::io::Read::read_exact(&mut &near, &mut [0; 12]).unwrap();
+        drop(far);
+        assert_eq!(writes(&near), (false, false));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 pub(crate) mod pool;
 // The headers of a plain request: made once a session, and copied whole with what differs put in its place.
 mod head;
-// Which of the connections that wait for their next use may have one.
+// The idle connections, and the limit of their idle time.
 mod idle;
 // Connections that bear many exchanges at once: HTTP/2.
 mod shared;

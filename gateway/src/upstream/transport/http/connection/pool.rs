@@ -2,8 +2,8 @@
 
 use super::connect::{Connector, Sender, check_head, too_large};
 pub(crate) use super::flow::causes;
-use super::flow::{HEAD_BYTES_MAX, broken};
-use super::idle::Idle;
+use super::flow::{FlowMark, HEAD_BYTES_MAX, broken, closed_while_idle};
+use super::idle::{Idle, announced_idle};
 use super::room::{FairPermit, FairPermits};
 use super::shared::Exchange;
 use super::sharing::{Opened, SharedConnections};
@@ -15,7 +15,9 @@ use crate::upstream::transport::exchange::Lost;
 use http::{Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many connections there may be at once, fewer where files are scarce; one client gets half of them, and more wait.
@@ -52,6 +54,8 @@ pub(crate) struct Held {
     way: Way,
     /// When it was made.
     born: Instant,
+    /// The idle time that the upstream announced in the response.
+    announced: Option<Duration>,
     room: Option<FairPermit>,
 }
 
@@ -78,12 +82,13 @@ impl Pool {
 
     /// Sends a request, which is taken out of its place, and waits for the head of its response.
     ///
-    /// A connection that proves to have been closed before any byte of the request was taken is replaced; nothing is
-    /// ever sent twice. `begun` is called when the request may leave.
+    /// A connection that proves to have been closed before any byte of the request was taken is replaced, and `again` makes the request
+    /// for the next one; nothing is ever sent twice. `begun` is called when the request may leave.
     pub(crate) async fn send(
         &self,
         lane: Lane<'_>,
         request: &mut Option<Outgoing>,
+        again: &(dyn Fn() -> Outgoing + Sync),
         begun: &(impl Fn() + Sync),
     ) -> Result<(Response<Incoming>, Held), Lost> {
         let (room, whose) = match lane {
@@ -104,19 +109,19 @@ impl Pool {
         };
         loop {
             let kept = self.kept();
-            let (mut sender, born, is_new) = match kept {
-                Some((sender, born)) => (sender, born, false),
+            let (mut sender, born, idle) = match kept {
+                Some((sender, born, idle)) => (sender, born, Some(idle)),
                 None => match Box::pin(self.shared.send(&self.dialer, request, begun)).await? {
-                    Opened::Alone(sender) => (sender, Instant::now(), true),
+                    Opened::Alone(sender) => (sender, Instant::now(), None),
                     Opened::Answered(response, exchange) => {
                         self.below.heard(response.headers());
                         let way = Way::Shared(exchange);
-                        return Ok((response, Held { way, born: Instant::now(), room: Some(room) }));
+                        return Ok((response, Held { way, born: Instant::now(), announced: None, room: Some(room) }));
                     }
                 },
             };
             if sender.requests.ready().await.is_err() {
-                if is_new {
+                if idle.is_none() {
                     return Err(closed_at_once());
                 }
                 continue;
@@ -125,25 +130,49 @@ impl Pool {
             let sent = request.take().ok_or_else(nothing)?;
             begun();
             sender.flow.begins(sent.body().size_hint().lower());
-            let mut error = match sender.requests.try_send_request(sent).await {
+            let mark = sender.flow.mark();
+            if idle.is_some() {
+                sender.flow.check_end();
+            }
+            let error = match sender.requests.try_send_request(sent).await {
                 Ok(response) => {
                     // Few heads are measured: one is no longer than all that was read.
                     if sender.flow.answered() > HEAD_BYTES_MAX {
                         check_head(&response)?;
                     }
                     self.below.heard(response.headers());
-                    return Ok((response, Held { way: Way::Alone(sender), born, room: Some(room) }));
+                    let announced = announced_idle(&response);
+                    return Ok((response, Held { way: Way::Alone(sender), born, announced, room: Some(room) }));
                 }
                 Err(error) => error,
             };
-            match error.take_message() {
-                Some(unsent) if !is_new => *request = Some(unsent),
-                Some(_) => return Err(closed_at_once()),
-                None if error.error().is_parse_too_large() => return Err(too_large()),
-                None => {
-                    return Err(Lost::Unknown(broken(error.error())));
-                }
+            *request = Some(self.request_after_break(&sender, (mark, idle), error, again)?);
+        }
+    }
+
+    /// The request for another connection, if a reused one broke before any byte of it was sent; else the loss. A reused connection has an
+    /// idle time.
+    fn request_after_break(
+        &self,
+        sender: &Sender,
+        (mark, idle): (FlowMark, Option<Duration>),
+        mut error: TrySendError<Outgoing>,
+        again: &(dyn Fn() -> Outgoing + Sync),
+    ) -> Result<Outgoing, Lost> {
+        let is_early = !sender.flow.has_received_since(mark);
+        let ended = self.dialer.epoch().ended(sender.epoch);
+        if let (Some(idle), None, true) = (idle, &ended, is_early) {
+            self.dialer.idle_limit().learn(idle);
+        }
+        match (error.take_message(), idle) {
+            (Some(unsent), Some(_)) => Ok(unsent),
+            (Some(_), None) => Err(closed_at_once()),
+            (None, Some(_)) if !sender.flow.has_sent_since(mark) => {
+                ended.map_or_else(|| Ok(again()), |why| Err(Lost::Unsent(why)))
             }
+            (None, Some(_)) if is_early => Err(Lost::Unknown(closed_while_idle(error.error()))),
+            (None, _) if error.error().is_parse_too_large() => Err(too_large()),
+            (None, _) => Err(Lost::Unknown(broken(error.error()))),
         }
     }
 
@@ -166,17 +195,26 @@ impl Pool {
 
     /// Puts a connection back whose response has been read to its end.
     pub(crate) fn put(&self, held: Held) {
-        if let Held { way: Way::Alone(sender), born, .. } = held
+        if let Held { way: Way::Alone(sender), born, announced, .. } = held
             && !sender.requests.is_closed()
         {
-            self.idle().put(sender, born);
+            sender.flow.start_idle();
+            self.idle().put(sender, born, announced);
         }
     }
 
-    /// A connection that waits for its next use. One of an epoch that has ended is about to be closed, though it may not look so yet.
-    fn kept(&self) -> Option<(Sender, Instant)> {
+    /// A connection that waits for its next use, and its idle time. One of an epoch that has ended is about to be closed, though it may
+    /// not look so yet.
+    fn kept(&self) -> Option<(Sender, Instant, Duration)> {
         let epoch = self.dialer.epoch().number();
-        self.idle().take(|sender| sender.epoch != epoch || sender.requests.is_closed())
+        let is_closed = |sender: &Sender| sender.epoch != epoch || sender.requests.is_closed();
+        loop {
+            let (sender, born) = self.idle().take(self.dialer.idle_limit(), is_closed)?;
+            // A connection that has ended meanwhile has no idle time.
+            if let Some(idle) = sender.flow.end_idle() {
+                return Some((sender, born, idle));
+            }
+        }
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<Sender>> {
@@ -196,53 +234,4 @@ fn closed_at_once() -> Lost {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::epoch::ConnectionEpoch;
-    use super::super::flow::Unread;
-    use super::*;
-    use crate::runtime::Tasks;
-    use crate::upstream::config::Remote;
-    use crate::upstream::tests::rig::{Rig, config};
-    use http::HeaderMap;
-    use http_body_util::BodyExt;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    /// A server that answers each request with the number of its connection.
-    async fn numbering(listener: tokio::net::TcpListener, level: Tasks) {
-        for number in 0.. {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            level.spawn(async move {
-                let mut head = [0; 4096];
-                while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
-                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
-                    stream.write_all(answer.as_bytes()).await.unwrap();
-                }
-            });
-        }
-    }
-
-    #[tokio::test]
-    async fn a_connection_of_an_epoch_that_has_ended_is_not_used_again() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let level = Tasks::new();
-        level.spawn(numbering(listener, level.clone()));
-        let epoch = Arc::<ConnectionEpoch>::default();
-        let unread = Unread::new(Rig::new(config()).instance);
-        let pool = Pool::new(
-            Connector::new(&Remote::new(url, HeaderMap::new()), level.clone(), epoch.clone(), unread).unwrap(),
-        );
-        let ask = async || {
-            let request = Request::get("/").header("host", "x").body(Pieces::default()).unwrap();
-            let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();
-            let number = response.into_body().collect().await.unwrap().to_bytes();
-            pool.put(held);
-            number
-        };
-        assert_eq!(&ask().await[..], b"0");
-        assert_eq!(&ask().await[..], b"0", "one after the other on one connection");
-        // Its task has not run yet, so the connection still looks open.
-        epoch.end("by order".into());
-        assert_eq!(&ask().await[..], b"1");
-    }
-}
+mod tests;

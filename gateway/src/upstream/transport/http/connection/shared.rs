@@ -1,7 +1,7 @@
 //! Connections that bear many exchanges at once: HTTP/2, where the upstream has chosen it in the TLS handshake.
 
-use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken};
-use super::idle::{AGE_MAX, IDLE_TIME};
+use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken, closed_while_idle};
+use super::idle::{AGE_MAX, IDLE_MAX_TLS};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::watched::{Credit, Frames, Pieces, Watch, Watched};
@@ -53,6 +53,9 @@ pub(crate) struct Shared {
     bearable: AtomicUsize,
     /// How many frames may come that are no part of a body.
     credit: Arc<Credit>,
+    flow: Arc<Flow>,
+    /// An exchange was sent on it.
+    is_used: AtomicBool,
     /// When the last exchange ended.
     rests_since: Mutex<Instant>,
     /// It takes no more of them.
@@ -82,7 +85,8 @@ impl Shared {
         let authority = authority.parse().map_err(|_| nowhere())?;
         let executor = Executor { tasks: tasks.clone(), over: over.clone() };
         let credit = Arc::<Credit>::default();
-        let followed = Followed { frames: Frames::of_server(), credit: credit.clone() };
+        flow.share();
+        let followed = Followed { frames: Frames::of_server(), credit: credit.clone(), flow: flow.clone() };
         let (requests, mut connection) = Builder::new(executor)
             .timer(TokioTimer::new())
             .keep_alive_interval(SILENCE)
@@ -95,7 +99,7 @@ impl Shared {
             .await
             .map_err(|error| broken(&error))?;
         let most = Arc::new(AtomicUsize::new(EXCHANGES_MAX));
-        let wanted = most.clone();
+        let (wanted, watched) = (most.clone(), flow.clone());
         // Not one that is polled again at once when it wakes itself: whoever takes a piece of a body may hold such wakes back.
         tasks.spawn(async move {
             let runs = poll_fn(|cx| {
@@ -108,7 +112,7 @@ impl Shared {
                 // What went wrong is told to whoever waits for a response.
                 ended = runs => if let Err(error) = ended { tracing::debug!(%error, "connection closed") },
                 () = over.cancelled() => {}
-                () = flow.watch(&unread) => {}
+                () = watched.watch(&unread) => {}
             }
         });
         let now = Instant::now();
@@ -121,6 +125,8 @@ impl Shared {
             most,
             bearable: EXCHANGES_MAX.into(),
             credit,
+            flow,
+            is_used: AtomicBool::new(false),
             rests_since: Mutex::new(now),
             is_over: AtomicBool::new(false),
         })
@@ -129,7 +135,7 @@ impl Shared {
     /// Whether it may be used for another exchange.
     pub(super) fn is_good(&self) -> bool {
         let now = Instant::now();
-        let is_fresh = self.open.load(Ordering::Relaxed) > 0 || now < *lock(&self.rests_since) + IDLE_TIME;
+        let is_fresh = self.open.load(Ordering::Relaxed) > 0 || now < *lock(&self.rests_since) + IDLE_MAX_TLS;
         !self.is_over.load(Ordering::Relaxed) && !self.requests.is_closed() && now < self.born + AGE_MAX && is_fresh
     }
 
@@ -143,11 +149,21 @@ impl Shared {
 }
 
 impl Exchange {
+    /// The epoch of its connection.
+    pub(super) fn epoch(&self) -> u64 {
+        self.on.epoch
+    }
+
     /// Sends a request, and waits for the head of its answer.
     pub(super) async fn send(&self, request: Outgoing) -> Result<Response<Incoming>, Lost> {
         let shared = &self.on;
         let request = shared.addressed(request)?;
         shared.credit.earn(WITH_A_REQUEST, request.body().left());
+        let is_reused = shared.is_used.swap(true, Ordering::Relaxed);
+        if is_reused && shared.open.load(Ordering::Relaxed) == 1 {
+            shared.flow.check_end();
+        }
+        let mark = shared.flow.mark();
         let error = match shared.requests.clone().try_send_request(request).await {
             Ok(response) => return Ok(response),
             Err(mut error) => match error.take_message() {
@@ -158,7 +174,16 @@ impl Exchange {
                 None => error.into_error(),
             },
         };
-        match verdict(&error) {
+        let verdict = verdict(&error);
+        if verdict == Verdict::Unknown && !shared.flow.has_received_since(mark) {
+            shared.is_over.store(true, Ordering::Relaxed);
+            return Err(match shared.flow.has_sent_since(mark) {
+                false => Lost::Unsent(closed_at_once()),
+                true if is_reused => Lost::Unknown(closed_while_idle(&error)),
+                true => Lost::Unknown(broken(&error)),
+            });
+        }
+        match verdict {
             Verdict::Refused => {
                 // It is there, and goes on: it has too much to do.
                 self.was_too_much();
@@ -247,10 +272,12 @@ fn verdict(error: &(dyn Error + 'static)) -> Verdict {
 struct Followed {
     frames: Frames,
     credit: Arc<Credit>,
+    flow: Arc<Flow>,
 }
 
 impl<S> Watch<S> for Followed {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.flow.receive(bytes.len());
         match self.frames.follow(bytes, &self.credit) {
             0 => Ok(()),
             _ => Err(io::Error::other(

@@ -64,7 +64,8 @@ impl SharedConnections {
                     *request = None;
                     return Ok(Opened::Answered(response, exchange));
                 }
-                Err(Lost::Unsent(_) | Lost::Busy(_)) if sent < SENT_MAX => {}
+                Err(Lost::Unsent(_) | Lost::Busy(_))
+                    if sent < SENT_MAX && !dialer.epoch().has_ended(exchange.epoch()) => {}
                 Err(lost) => return Err(lost),
             }
         }

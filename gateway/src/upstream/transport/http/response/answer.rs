@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     pub(crate) epoch: u64,
     /// Whether it asks who the upstream is: then a status says more than a body.
     pub(crate) is_meeting: bool,
+    /// Whether it is sent again if a reused connection breaks before the first byte of the answer.
+    pub(crate) is_repeatable: bool,
     /// Whether its answer opens a session.
     pub(crate) opens: bool,
     /// Whether it is never answered, but told of what happens.

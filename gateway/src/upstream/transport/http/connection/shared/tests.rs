@@ -1,9 +1,9 @@
 //! An upstream of HTTP/2 that refuses, leaves and breaks, over streams in memory.
 
-use super::{AGE_MAX, CONNECTION_WINDOW, EXCHANGES_MAX, Exchange, IDLE_TIME, Shared, WINDOW};
+use super::{AGE_MAX, CONNECTION_WINDOW, EXCHANGES_MAX, Exchange, IDLE_MAX_TLS, Shared, WINDOW};
 use crate::health::CauseCode;
 use crate::runtime::Tasks;
-use crate::runtime::watched::Pieces;
+use crate::runtime::watched::{Pieces, Watch, Watched};
 use crate::upstream::tests::rig::{Rig, config};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::connection::flow::{Flow, Unread};
@@ -18,6 +18,17 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+/// Counts the bytes sent, as the flow of a socket does.
+struct Counter(Arc<Flow>);
+
+impl<S> Watch<S> for Counter {
+    fn wrote(&mut self, _is_pending: bool) {}
+
+    fn sent(&mut self, count: usize) {
+        self.0.send(count);
+    }
+}
+
 /// A connection, and its other end.
 async fn connected(tasks: &Tasks, over: &CancellationToken) -> (Arc<Shared>, Connection<DuplexStream, Bytes>) {
     connected_to(tasks, over, &h2::server::Builder::new()).await
@@ -31,7 +42,8 @@ async fn connected_to(
 ) -> (Arc<Shared>, Connection<DuplexStream, Bytes>) {
     let (near, far) = duplex(1 << 16);
     let unread = Unread::new(Rig::new(config()).instance);
-    let watch = (Arc::new(Flow::default()), unread);
+    let flow = Arc::<Flow>::default();
+    let (near, watch) = (Watched::new(near, Counter(flow.clone())), (flow, unread));
     let opened = Shared::open(near, "up.example:443", tasks, (0, over.clone()), watch);
     let (shared, server) = tokio::join!(opened, settings.handshake(far));
     (Arc::new(shared.unwrap_or_else(|_| panic!("it opens"))), server.unwrap())
@@ -290,7 +302,7 @@ async fn a_connection_that_rested_for_long_or_is_old_is_not_used_again() {
     let (tasks, over) = (Tasks::new(), CancellationToken::new());
     let (shared, _server) = connected(&tasks, &over).await;
     assert!(shared.is_good());
-    sleep(IDLE_TIME).await;
+    sleep(IDLE_MAX_TLS).await;
     assert!(!shared.is_good(), "nothing was on it for long");
     let open = shared.begin().unwrap();
     assert!(shared.is_good());
