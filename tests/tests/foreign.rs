@@ -6,6 +6,7 @@ mod day;
 mod editors;
 mod everything;
 mod identity;
+mod idle_servers;
 mod monitored;
 mod page;
 mod peers;

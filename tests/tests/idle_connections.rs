@@ -56,7 +56,7 @@ async fn failures(most: u64) -> usize {
             for _ in 0..CALLS / LANES {
                 let answer = client.call_once("frail__echo", "{}").await;
                 if let Some(error) = &answer.frame().error {
-                    assert!(format!("{error:?}").contains("idle connection"), "{error:?}");
+                    assert!(format!("{error:?}").contains("reused connection"), "{error:?}");
                     failed += 1;
                 }
             }
@@ -89,7 +89,7 @@ async fn breaker_counts_breaks_of_new_connections_alone() {
     let fails = async || client.call_once("frail__echo", "{}").await.message();
     stage.cable.carry(Carries::ResetsAnswers);
     let reused = fails().await;
-    assert!(reused.contains("idle connection") && reused.contains("may or may not have run"), "{reused}");
+    assert!(reused.contains("reused connection") && reused.contains("may or may not have run"), "{reused}");
     stage.cable.carry(Carries::Plainly);
     assert_eq!(client.call("frail__echo", "{}").await.text(), "{}", "the breaker is closed");
     // The gateway has learned that a connection may be closed as soon as it is idle: the next call has a new one.

@@ -55,7 +55,7 @@ pub enum CauseCode {
     /// The connection broke, or the stream ended before the answer.
     ConnectionLost,
     /// A reused connection broke before the first byte of the answer.
-    IdleConnectionClosed,
+    ReusedConnectionLost,
     /// No request can be made of the configured URL.
     UrlInvalid,
     /// The upstream answered with this HTTP status.
@@ -143,7 +143,7 @@ impl CauseCode {
             Self::ProxyRefused => "proxy_refused",
             Self::TlsFailed => "tls_failed",
             Self::ConnectionLost => "connection_lost",
-            Self::IdleConnectionClosed => "idle_connection_closed",
+            Self::ReusedConnectionLost => "reused_connection_lost",
             Self::UrlInvalid => "url_invalid",
             Self::HttpStatus(_) => "http_status",
             Self::WebSocketClosed(_) => "websocket_closed",

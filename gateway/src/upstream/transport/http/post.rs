@@ -151,7 +151,7 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
         slot.enqueued_at(start_at(course));
     };
     let received = match http.wire.send(lane, first, &again, &comes).await {
-        Err(Lost::Unknown(why)) if asked.is_repeatable && why.code() == CauseCode::IdleConnectionClosed => {
+        Err(Lost::Unknown(why)) if asked.is_repeatable && why.code() == CauseCode::ReusedConnectionLost => {
             // Boxed, as it is rare: every call has a future of the size of this one.
             Box::pin(http.wire.send(lane, &mut Some(again()), &again, &comes)).await?
         }

@@ -71,7 +71,7 @@ fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
         // As one that answers 429: it works, and has enough of us.
         Err(Lost::Unknown(why)) if why.code() == CauseCode::RateLimited => return,
         // An upstream may close a connection that was idle.
-        Err(Lost::Unknown(why)) if why.code() == CauseCode::IdleConnectionClosed => return,
+        Err(Lost::Unknown(why)) if why.code() == CauseCode::ReusedConnectionLost => return,
         Err(Lost::Unknown(why) | Lost::Unsent(why)) => Some(why),
         Err(Lost::Status(refusal)) => match refusal.class() {
             // It works, and has enough of us.
@@ -179,7 +179,7 @@ mod tests {
         let _instance = &rig.instance;
         let calm = || Err(Lost::Unknown(Cause::new(CauseCode::RateLimited, "ENHANCE_YOUR_CALM")));
         let closed =
-            || Err(Lost::Unknown(Cause::new(CauseCode::IdleConnectionClosed, "it closed the idle connection")));
+            || Err(Lost::Unknown(Cause::new(CauseCode::ReusedConnectionLost, "it closed the idle connection")));
         (0..10).for_each(|_| judge(&wire, &closed()));
         assert!(!wire.breaker.is_marked(), "it may close an idle connection");
         let broke = || Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, "it was reset")));

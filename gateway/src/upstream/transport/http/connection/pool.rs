@@ -2,7 +2,7 @@
 
 use super::connect::{Connector, Sender, check_head, too_large};
 pub(crate) use super::flow::causes;
-use super::flow::{FlowMark, HEAD_BYTES_MAX, broken, closed_while_idle};
+use super::flow::{FlowMark, HEAD_BYTES_MAX, broken, broken_reused};
 use super::idle::{Idle, announced_idle};
 use super::room::{FairPermit, FairPermits};
 use super::shared::Exchange;
@@ -170,7 +170,7 @@ impl Pool {
             (None, Some(_)) if !sender.flow.has_sent_since(mark) => {
                 ended.map_or_else(|| Ok(again()), |why| Err(Lost::Unsent(why)))
             }
-            (None, Some(_)) if is_early => Err(Lost::Unknown(closed_while_idle(error.error()))),
+            (None, Some(_)) if is_early => Err(Lost::Unknown(broken_reused(error.error()))),
             (None, _) if error.error().is_parse_too_large() => Err(too_large()),
             (None, _) => Err(Lost::Unknown(broken(error.error()))),
         }

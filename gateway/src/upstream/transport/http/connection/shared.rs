@@ -1,6 +1,6 @@
 //! Connections that bear many exchanges at once: HTTP/2, where the upstream has chosen it in the TLS handshake.
 
-use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken, closed_while_idle};
+use super::flow::{Flow, HEAD_BYTES_MAX, Unread, broken, broken_reused};
 use super::idle::{AGE_MAX, IDLE_MAX_TLS};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -179,7 +179,7 @@ impl Exchange {
             shared.is_over.store(true, Ordering::Relaxed);
             return Err(match shared.flow.has_sent_since(mark) {
                 false => Lost::Unsent(closed_at_once()),
-                true if is_reused => Lost::Unknown(closed_while_idle(&error)),
+                true if is_reused => Lost::Unknown(broken_reused(&error)),
                 true => Lost::Unknown(broken(&error)),
             });
         }
