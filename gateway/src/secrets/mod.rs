@@ -15,5 +15,5 @@ mod random;
 
 pub use mask::Secrets;
 pub(crate) use random::looks_random;
-pub(crate) use visible::printable;
 pub use visible::{decoded, visible, visible_json};
+pub(crate) use visible::{is_hidden, printable};

@@ -10,6 +10,8 @@ mod peer;
 pub mod credential;
 // What roles let their holders see and use: rules over public names.
 pub mod rights;
+// Detection of dot segments in URIs.
+mod dot_segments;
 // A handle on what a principal may see and use.
 mod grants;
 // A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.

@@ -1,5 +1,6 @@
 //! What roles let their holders see and use: rules over public names, pure.
 
+use crate::call::caller::dot_segments::can_climb;
 use crate::protocol::value::Glob;
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ pub struct Rights(Vec<Arc<Role>>);
 impl Role {
     /// Whether a prefix of URIs leads out of what it begins with: to where depends on who resolves it.
     pub fn leads_out(prefix: &str) -> bool {
-        // A percent sign that is encoded may stand in a name; what it makes of a dot may not.
-        climbs(&prefix.replace("%25", "%"))
+        // An encoded percent sign may stand in a name unless it begins another escape.
+        let is_escape = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+        prefix.split("%25").skip(1).any(is_escape) || can_climb(&prefix.replace("%25", "_"))
     }
 
     fn sees(&self, upstream: &str) -> bool {
@@ -111,36 +113,7 @@ fn ends_in_a_word(prefix: &str) -> bool {
 fn is_below<'a>(prefix: &str, uri: &'a str) -> Option<&'a str> {
     let rest = uri.strip_prefix(prefix)?;
     let is_whole = !ends_in_a_word(prefix) || rest.is_empty() || rest.starts_with(['/', '?', '#']);
-    (is_whole && !climbs(rest)).then_some(rest)
-}
-
-/// Whether a path has `.` or `..` in it, however it is written, or what many leave out before they resolve it: who does ends elsewhere.
-fn climbs(rest: &str) -> bool {
-    let mut bytes = rest.as_bytes();
-    // Whether all of the segment so far is dots, and how many.
-    let mut dots = Some(0);
-    loop {
-        let (byte, after) = match bytes {
-            [] => return matches!(dots, Some(1 | 2)),
-            [b'%', high, low, after @ ..] => match [high.to_ascii_lowercase(), low.to_ascii_lowercase()] {
-                [b'2', b'e'] => (b'.', after),
-                [b'2', b'f'] | [b'5', b'c'] => (b'/', after),
-                // Encoded once more: whoever decodes as often as there is something to decode ends elsewhere, too.
-                [b'2', b'5'] => return true,
-                _ => (b'%', after),
-            },
-            [byte, after @ ..] => (*byte, after),
-        };
-        bytes = after;
-        match byte {
-            // No URI has them, and what reads one as browsers do drops them.
-            ..=b' ' | 0x7f => return true,
-            b'/' | b'\\' | b'?' | b'#' | b';' if matches!(dots, Some(1 | 2)) => return true,
-            b'/' | b'\\' | b'?' | b'#' | b';' => dots = Some(0),
-            b'.' => dots = dots.map(|dots| dots + 1),
-            _ => dots = None,
-        }
-    }
+    (is_whole && !can_climb(rest)).then_some(rest)
 }
 
 #[cfg(test)]
