@@ -1,9 +1,9 @@
 //! A message that is written in one go: a large one into a mapping of its own, which goes back to the system with it.
 
 use super::budget::Charge;
+use super::mapping::Mapping;
 use crate::runtime::aside;
 use bytes::{BufMut, Bytes};
-use memmap2::{MmapMut, MmapOptions};
 
 /// From here on a message has a mapping of its own: only the pages that were written to are there, it grows without a copy, and
 /// it is gone as soon as it is dropped. The allocator keeps what a worker freed for as long as that worker has nothing to do: after a
@@ -34,9 +34,9 @@ impl Composed {
         if most <= STACKED {
             return Self::Heap(stacked(most, write, <[u8]>::to_vec));
         }
-        match Self::is_large(most).then(|| Mapped::room(most)).flatten() {
+        match Self::is_large(most).then(|| Mapping::new(most)).flatten() {
             Some(mut map) => {
-                let len = aside(most, || written(&mut map, write));
+                let len = aside(most, || written(&mut map.room_mut()[..most], write));
                 Self::Mapped(Box::new(Mapped::new(map, len, Charge::default())))
             }
             None => {
@@ -122,7 +122,7 @@ impl AsMut<[u8]> for Composed {
     fn as_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(bytes) => bytes,
-            Self::Mapped(mapped) => &mut mapped.map[..mapped.len],
+            Self::Mapped(mapped) => mapped.map.prefix_mut(mapped.len),
         }
     }
 }
@@ -151,25 +151,21 @@ impl From<Composed> for Bytes {
 /// The beginning of a mapping, counted for as long as it is kept.
 #[derive(Debug)]
 pub struct Mapped {
-    map: MmapMut,
+    map: Mapping,
     len: usize,
     _charge: Charge,
 }
 
 impl Mapped {
-    /// A mapping with room for so many bytes, of which only the pages that are written to take memory.
-    pub(crate) fn room(most: usize) -> Option<MmapMut> {
-        MmapOptions::new().len(most).no_reserve_swap().map_anon().ok()
-    }
-
-    pub(crate) fn new(map: MmapMut, len: usize, charge: Charge) -> Self {
+    pub(super) fn new(mut map: Mapping, len: usize, charge: Charge) -> Self {
+        let _written = map.prefix_mut(len);
         Self { map, len, _charge: charge }
     }
 }
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
-        &self.map[..self.len]
+        self.map.prefix(self.len)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::account::{Hold, Kind};
 use super::budget::{Budget, Charge, Spent};
 use super::composed::{MAPPED, Mapped, charged};
+use super::mapping::Mapping;
 use bytes::{Bytes, BytesMut};
-use memmap2::MmapMut;
 use std::task::{Context, Poll};
 
 /// A message that comes in pieces.
@@ -17,7 +17,7 @@ pub struct Gather {
     charge: Charge,
     small: BytesMut,
     /// A mapping, and how much of it is written.
-    large: Option<(MmapMut, usize)>,
+    large: Option<(Mapping, usize)>,
 }
 
 impl Gather {
@@ -61,13 +61,13 @@ impl Gather {
         }
         self.charge.grow(&self.budget, self.kind, len)?;
         if self.large.is_none() {
-            let mut map = Mapped::room(self.max).ok_or(Spent::LOST)?;
-            map[..self.small.len()].copy_from_slice(&self.small);
+            let mut map = Mapping::new(self.max).ok_or(Spent::LOST)?;
+            map.prefix_mut(self.small.len()).copy_from_slice(&self.small);
             self.large = Some((map, self.small.len()));
             self.small = BytesMut::new();
         }
         if let Some((map, at)) = &mut self.large {
-            map[*at..len].copy_from_slice(piece);
+            map.prefix_mut(len)[*at..].copy_from_slice(piece);
             *at = len;
         }
         Ok(())

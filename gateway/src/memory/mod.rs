@@ -16,6 +16,8 @@ mod clients;
 mod standing;
 // Puts a large message together from its pieces, within the budget.
 mod gather;
+// Mappings for large messages, of which a few are reused.
+mod mapping;
 // Has the allocator give memory back to the system: each worker what is free in its heap, after large work.
 mod purge;
 // How often clients were refused for want of room, by what was full.

@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     let usage = "usage: bench-upstream stdio|http:ADDR|sse:ADDR|ws:ADDR|unix:ADDR|h2:ADDR [TOOLS] [SOCKET | CERT KEY]";
     let mode = args.next().context(usage)?;
     let tools: usize = args.next().map_or(Ok(1), |count| count.parse())?;
-    let upstream = Upstream { tools: tool_list(tools) };
+    let upstream = Upstream { tools: tool_list(tools), lines: LINE.repeat(FILL_MAX / LINE.len()) };
     let Some((way, address)) = mode.split_once(':') else { return serve_stdio(&upstream) };
     let upstream: &'static Upstream = Box::leak(Box::new(upstream));
     let rest: Vec<String> = args.collect();
@@ -56,7 +56,14 @@ fn main() -> Result<()> {
 /// Answers by the method and copies what varies; it never parses more than it must.
 struct Upstream {
     tools: String,
+    /// Lines of text, as a JSON string has them.
+    lines: String,
 }
+
+/// The most bytes that a call may add to its answer.
+const FILL_MAX: usize = 1 << 20;
+/// One line of the text that is added.
+const LINE: &str = "\\n0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd";
 
 fn tool_list(count: usize) -> String {
     let tool = |at: usize| {
@@ -70,12 +77,20 @@ fn tool_list(count: usize) -> String {
 }
 
 impl Upstream {
+    /// Whole lines of about as many bytes as the arguments' `fill` asks for.
+    fn fill(&self, frame: &str) -> &str {
+        let bytes: usize = between(frame, "\"fill\":", &[',', '}']).and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+        let bytes = bytes.min(self.lines.len()).next_multiple_of(LINE.len());
+        &self.lines[..bytes]
+    }
+
     fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(frame).ok()?;
         let id = between(text, "\"id\":", &[',', '}'])?;
         let result = if text.contains("\"tools/call\"") {
             let words = between(text, "\"text\":\"", &['"'])?;
-            format!("{{\"resultType\":\"complete\",\"content\":[{{\"type\":\"text\",\"text\":\"{words}\"}}]}}")
+            let fill = self.fill(text);
+            format!("{{\"resultType\":\"complete\",\"content\":[{{\"type\":\"text\",\"text\":\"{words}{fill}\"}}]}}")
         } else if text.contains("\"tools/list\"") {
             format!("{{\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",\"tools\":[{}]}}", self.tools)
         } else if text.contains("\"server/discover\"") {

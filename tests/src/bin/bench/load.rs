@@ -134,6 +134,13 @@ impl Connection {
         self.call_with(call, &format!(",\"wait\":{milliseconds}")).await
     }
 
+    /// One whose answer has so many bytes more.
+    pub(crate) async fn call_filled(&mut self, call: usize, bytes: usize) -> Result<Duration> {
+        let took = self.call_with(call, &format!(",\"fill\":{bytes}")).await?;
+        ensure!(self.answer.len() >= bytes, "an answer of {bytes} bytes has only {}", self.answer.len());
+        Ok(took)
+    }
+
     async fn call_with(&mut self, call: usize, more: &str) -> Result<Duration> {
         let words = format!("{:08x}-{call:08x}-{}", self.worker, "0123456789abcdef0123456789abcdef0123456789abcde");
         let tool = &self.tool;

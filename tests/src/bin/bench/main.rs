@@ -11,6 +11,7 @@
 
 mod drain;
 mod instructions;
+mod large;
 mod load;
 mod others;
 mod reload;
@@ -60,6 +61,12 @@ fn main() -> Result<()> {
             lists(scale, &folder).await?;
             return start::measure(scale.starts, &folder).await;
         }
+        if has("--large") {
+            return large::measure(scale, &folder, held.is_some()).await;
+        }
+        if has("--memory") {
+            return memory(scale, &folder).await;
+        }
         if has("--start") {
             return start::measure(scale.starts, &folder).await;
         }
@@ -77,6 +84,7 @@ fn main() -> Result<()> {
             others::measure(scale, &folder).await?;
             lists(scale, &folder).await?;
             memory(scale, &folder).await?;
+            large::measure(scale, &folder, held.is_some()).await?;
             start::measure(scale.starts, &folder).await?;
             scrape::measure(scale.invented, &folder).await?;
             reload::measure(scale.reloads, &folder).await?;
@@ -92,6 +100,9 @@ fn main() -> Result<()> {
     let _ = std::fs::remove_dir_all(&folder);
     done
 }
+
+/// Sessions whose connections stay open, twice.
+const CONNECTED: usize = 400;
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -237,6 +248,7 @@ async fn memory(scale: Scale, folder: &Path) -> Result<()> {
     let (gateway, address) = stage::gateway(&[Behind::Http(&direct)], folder, &[])?;
     let print = |name: &str, kib: u64| println!("  {name:28} {:>8.1} MiB", kib as f64 / 1024.0);
     print("idle", gateway.resident()?);
+    print("idle, heap and stacks", gateway.resident_anon()?);
     calls(&target(&address, "u0__echo", Dialect::Modern), 64, 10_000).await?;
     print("after 10,000 calls", gateway.resident()?);
     let legacy = target(&address, "u0__echo", Dialect::Legacy);
@@ -251,6 +263,16 @@ async fn memory(scale: Scale, folder: &Path) -> Result<()> {
     }
     let more = resident[1].saturating_sub(resident[0]);
     println!("  {:28} {:>8.1} KiB", "a session", more as f64 / scale.sessions as f64);
+    let mut open = Vec::new();
+    for resident in &mut resident {
+        for _ in 0..CONNECTED {
+            open.push(Connection::open(&legacy, 0).await?);
+        }
+        *resident = gateway.resident()?;
+    }
+    let more = resident[1].saturating_sub(resident[0]);
+    println!("  {:28} {:>8.1} KiB", "a session with its connection", more as f64 / CONNECTED as f64);
+    drop(open);
     gateway.stop()?;
     upstream.stop()
 }

@@ -49,9 +49,27 @@ impl Process {
 
     /// Resident memory in KiB.
     pub(crate) fn resident(&self) -> Result<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// Resident memory in KiB that no file backs: heap and stacks.
+    pub(crate) fn resident_anon(&self) -> Result<u64> {
+        self.status("RssAnon:")
+    }
+
+    /// A size in KiB from `/proc/PID/status`.
+    fn status(&self, key: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
-        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).context("VmRSS is no number")
+        let line = status.lines().find(|line| line.starts_with(key)).with_context(|| format!("no {key}"))?;
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).with_context(|| format!("{key} is no number"))
+    }
+
+    /// Page faults so far that needed no disk.
+    pub(crate) fn faults(&self) -> Result<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program, in parentheses, may hold spaces.
+        let fields = stat.rsplit_once(')').context("no program name")?.1;
+        fields.split_whitespace().nth(7).and_then(|n| n.parse().ok()).context("minflt is no number")
     }
 
     /// Asks it to end and waits.
