@@ -152,3 +152,48 @@ impl Findings {
         (text, is_clean)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
+        files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn moved_lost_and_new_files_are_told_apart() {
+        let old = tree(&[("a/x.rs", "fn said() {}"), ("a/y.rs", "y"), ("c.rs", "c"), ("d.rs", "d"), ("g.rs", "g")]);
+        let new = tree(&[("b/x.rs", "fn text() {}"), ("b/y.rs", "y"), ("e.rs", "e"), ("f.rs", "d"), ("h.rs", "")]);
+        let table = Table::parse("a/ => b/\nsaid -> text\nskip g.rs\nskip h.rs\nunused -> gone").unwrap();
+        let moves = [("d.rs".to_owned(), "f.rs".to_owned())].into();
+        let findings = trees(&old, &new, &moves, &table, Terms::default());
+        let expected = ["c.rs: the file is gone", "e.rs: the file is new", "line 5 of the table is unused"];
+        assert_eq!(findings.faults, expected);
+        assert_eq!((findings.files, findings.skipped.len()), ((3, 3), 2));
+        let (report, is_clean) = findings.report(&table, false);
+        assert!(
+            !is_clean && report.contains("     1  said -> text") && report.contains("FAILED: 3 files compared"),
+            "{report}"
+        );
+    }
+
+    #[test]
+    fn lost_facts_fail_only_where_that_is_asked_for() {
+        let (old, new) = (tree(&[("a.rs", "// 60 s\nf(\"{a}\")")]), tree(&[("a.rs", "// soon\nf(\"{a}.\")")]));
+        let terms = Terms { is_prose: true, ..Terms::default() };
+        let findings = trees(&old, &new, &BTreeMap::new(), &Table::default(), terms);
+        assert_eq!(findings.lost_facts, ["a.rs: 60"]);
+        assert_eq!([false, true].map(|strict| findings.report(&Table::default(), strict).1), [true, false]);
+        let other = tree(&[("a.rs", "// 60 s\nf(\"{b}\")")]);
+        assert_eq!(trees(&old, &other, &BTreeMap::new(), &Table::default(), terms).faults.len(), 1);
+    }
+
+    #[test]
+    fn names_that_a_file_had_already_are_noted() {
+        let (old, new) = (tree(&[("a.rs", "said(text)")]), tree(&[("a.rs", "text(text)")]));
+        let table = Table::parse("said -> text").unwrap();
+        let findings = trees(&old, &new, &BTreeMap::new(), &table, Terms::default());
+        assert_eq!((findings.faults.len(), findings.notes.len()), (0, 1));
+    }
+}
