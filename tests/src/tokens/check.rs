@@ -145,7 +145,7 @@ impl Findings {
         list("skipped", &self.skipped);
         let uses: Vec<String> = table.uses().iter().map(|(name, uses)| format!("{uses:6}  {name}")).collect();
         list("renames", &uses);
-        let is_clean = self.faults.is_empty() && !(strict_facts && !self.lost_facts.is_empty());
+        let is_clean = self.faults.is_empty() && (!strict_facts || self.lost_facts.is_empty());
         let verdict = if is_clean { "ok" } else { "FAILED" };
         let (files, changed) = self.files;
         let _ = writeln!(text, "{verdict}: {files} files compared, {changed} of them changed");

@@ -119,7 +119,7 @@ fn measure(rest: &str, is_field: bool) -> Option<(Kind, usize)> {
         return block_comment(rest).map(|length| (Kind::Comment, length));
     }
     if let Some(literal) = literal(rest) {
-        return literal.map(|(kind, length)| (kind, length));
+        return literal;
     }
     if let Some(raw) = rest.strip_prefix("r#").filter(|raw| raw.starts_with(begins_word)) {
         return Some((Kind::Word, 2 + word(raw)));

@@ -104,7 +104,12 @@ pub(super) fn fields_of(command: &[&str], output: &[u8]) -> Vec<String> {
     for value in serde_json::Deserializer::from_slice(output).into_iter::<Value>() {
         shape("", &value.unwrap_or_else(|error| panic!("{command:?}: {error}")), &mut fields);
     }
-    fields.into_iter().map(|field| format!("{} {field}", command.join(" "))).collect()
+    // A call in progress has no outcome yet: `null` counts only where no other value was seen.
+    let is_void = |field: &String| {
+        let path = field.strip_suffix("null");
+        path.is_some_and(|path| fields.iter().any(|other| other != field && other.starts_with(path)))
+    };
+    fields.iter().filter(|field| !is_void(field)).map(|field| format!("{} {field}", command.join(" "))).collect()
 }
 
 /// The paths of all fields with their types.
