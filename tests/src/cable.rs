@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +28,8 @@ pub enum Carries {
     Resets,
     /// Every connection on which an answer comes is reset before any of that answer is carried.
     ResetsAnswers,
+    /// The next answer resets its connection before any of it is carried.
+    ResetsOneAnswer,
     /// Every connection is closed in order up to so many milliseconds after an answer, unless it is asked meanwhile.
     Closes(u64),
     /// The answers of a connection break off after so many bytes.
@@ -52,6 +54,8 @@ struct State {
     /// Replaced when all connections of now are to be severed.
     sever: watch::Sender<u64>,
     open: AtomicUsize,
+    /// An answer was reset.
+    has_reset: AtomicBool,
     seed: Seed,
 }
 
@@ -72,6 +76,7 @@ impl Cable {
             carries: watch::Sender::new(Carries::Plainly),
             sever: watch::Sender::new(0),
             open: AtomicUsize::new(0),
+            has_reset: AtomicBool::new(false),
             seed,
         });
         let stop = CancellationToken::new();
@@ -130,8 +135,8 @@ async fn connect(state: &State, mut near: TcpStream, seed: Seed) {
     let is_reset = {
         let ((near_reads, near_writes), (far_reads, far_writes)) = (near.split(), far.split());
         let (asks, says) = (state.carries.subscribe(), state.carries.subscribe());
-        let questions = carry(near_reads, far_writes, asks, (Way::Questions, &asked), seed.part("questions"));
-        let answers = carry(far_reads, near_writes, says, (Way::Answers, &asked), seed.part("answers"));
+        let questions = carry(near_reads, far_writes, asks, (Way::Questions, &asked, state), seed.part("questions"));
+        let answers = carry(far_reads, near_writes, says, (Way::Answers, &asked, state), seed.part("answers"));
         tokio::select! {
             is_reset = both(questions, answers) => is_reset,
             _ = carries.wait_for(resets) => true,
@@ -157,7 +162,7 @@ async fn carry(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     mut carries: watch::Receiver<Carries>,
-    (way, asked): (Way, &AtomicUsize),
+    (way, asked, state): (Way, &AtomicUsize, &State),
     mut seed: Seed,
 ) -> bool {
     let mut portion = vec![0; 16 * 1024];
@@ -175,6 +180,9 @@ async fn carry(
             }
             Carries::Spoilt if way == Way::Answers => bytes[seed.below(length)] = 0,
             Carries::ResetsAnswers if way == Way::Answers => return true,
+            Carries::ResetsOneAnswer if way == Way::Answers && !state.has_reset.swap(true, Ordering::Relaxed) => {
+                return true;
+            }
             Carries::SpoiltQuestions if way == Way::Questions => bytes[seed.below(length)] = 0,
             Carries::Only(most) if way == Way::Answers => {
                 let room = most.saturating_sub(carried).min(length);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use trunkline_tests::cable::{Cable, Carries};
-use trunkline_tests::client::Client;
+use trunkline_tests::client::{Client, Request};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
@@ -18,7 +18,7 @@ const CALLS: usize = 1600;
 
 /// An upstream behind a cable, and a gateway with these keys of the upstream.
 struct Stage {
-    _upstream: Upstream,
+    upstream: Upstream,
     cable: Cable,
     gateway: Gateway,
 }
@@ -30,7 +30,7 @@ async fn stage(keys: &str) -> Stage {
     let cable = Cable::to(upstream.address(), Seed::of(5)).await;
     let section = format!("[upstreams.frail]\nurl = \"http://{}/mcp\"\n{keys}", cable.address);
     let gateway = Gateway::serve(&Config::new().section(&section)).await;
-    Stage { _upstream: upstream, cable, gateway }
+    Stage { upstream, cable, gateway }
 }
 
 impl Stage {
@@ -99,4 +99,14 @@ async fn breaker_counts_breaks_of_new_connections_alone() {
     stage.cable.carry(Carries::Plainly);
     let refused = fails().await;
     assert!(refused.contains("circuit breaker open"), "{refused}");
+}
+
+#[tokio::test]
+async fn reads_are_sent_again_if_a_reused_connection_breaks() {
+    let stage = stage("").await;
+    let client = stage.client().await;
+    stage.cable.carry(Carries::ResetsOneAnswer);
+    let answer = client.request(Request::new("resources/read", "{\"uri\":\"script://frail/text\"}")).await;
+    assert!(answer.frame().error.is_none(), "{}", answer.error());
+    assert_eq!(stage.upstream.frames_with("\"resources/read\""), 2);
 }

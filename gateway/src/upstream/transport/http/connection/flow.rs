@@ -102,7 +102,7 @@ impl Flow {
         self.must_check_end.store(true, Ordering::Release);
     }
 
-    /// Marks the connection as one of several requests at once.
+    /// Marks the connection as shared by concurrent requests.
     pub(super) fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
     }
