@@ -4,7 +4,7 @@
 //! has nothing else to do. Threads that are no workers end soon, and their heaps with them.
 
 use super::budget::Budget;
-use super::mapping::free_spare;
+use super::mapping::free_unused;
 use crate::runtime::Tasks;
 use std::cell::Cell;
 use std::hint::black_box;
@@ -62,7 +62,7 @@ pub fn keep_purging(budget: &Budget, tasks: &Tasks) {
             for pause in pauses {
                 sleep(*pause).await;
                 TOLD.again();
-                free_spare();
+                free_unused();
             }
         }
     });

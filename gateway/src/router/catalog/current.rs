@@ -3,22 +3,23 @@
 use super::snapshot::Catalog;
 use crate::runtime::timer::late::within_until;
 use arc_swap::{ArcSwap, Guard};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Where the snapshot is read, and swapped whole.
 pub(crate) struct Current {
     catalog: ArcSwap<Catalog>,
-    swaps: watch::Sender<()>,
+    /// Made for the first task that waits for swaps. Nobody waits for those of a session's view, and a channel takes 350 bytes.
+    swaps: OnceLock<watch::Sender<()>>,
     /// The hosts, a bit each, of which it was said that there are more tools than they take.
     told_hosts: AtomicU8,
 }
 
 impl Current {
     pub(crate) fn new(catalog: impl Into<Arc<Catalog>>) -> Self {
-        Self { catalog: ArcSwap::new(catalog.into()), swaps: watch::Sender::new(()), told_hosts: AtomicU8::new(0) }
+        Self { catalog: ArcSwap::new(catalog.into()), swaps: OnceLock::new(), told_hosts: AtomicU8::new(0) }
     }
 
     /// The catalog now, for a short look.
@@ -39,12 +40,19 @@ impl Current {
     /// Puts a new one in force.
     pub(crate) fn swap(&self, catalog: Arc<Catalog>) {
         self.catalog.store(catalog);
-        self.swaps.send_replace(());
+        // Orders the store before the look at `swaps`: see `swaps()`.
+        fence(Ordering::SeqCst);
+        if let Some(swaps) = self.swaps.get() {
+            swaps.send_replace(());
+        }
     }
 
     /// Word of each swap from now on.
     pub(crate) fn swaps(&self) -> watch::Receiver<()> {
-        self.swaps.subscribe()
+        let swaps = self.swaps.get_or_init(|| watch::Sender::new(())).subscribe();
+        // A catalog that is stored from now on is reported; the caller's next look finds all that were stored before.
+        fence(Ordering::SeqCst);
+        swaps
     }
 
     /// Waits until a catalog is good enough, or until the time is over; gives the catalog then in force.

@@ -150,7 +150,8 @@ impl Told {
     pub(crate) async fn due(&self, current: &Current) {
         match Weak::ptr_eq(&self.catalog, &Arc::downgrade(&current.keep())) {
             true => std::future::pending().await,
-            false => tokio::time::sleep_until(self.joined_until).await,
+            // Boxed: each session has a task that waits here, and seldom for this.
+            false => Box::pin(tokio::time::sleep_until(self.joined_until)).await,
         }
     }
 

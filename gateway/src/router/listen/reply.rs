@@ -69,7 +69,7 @@ pub(crate) fn listen(
     let lists = ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..filter.clone() };
     let has_owners = !filter.uris.is_empty() || !filter.tasks.is_empty();
     let caller = call.caller.clone();
-    let again = has_owners.then(|| call.clone());
+    let again = has_owners.then(|| Box::new(call.clone()));
     let opening = has_owners.then(|| Box::pin(open(current.clone(), call, filter)) as Opening);
     Reply::live(Listening {
         registration,
@@ -117,7 +117,7 @@ struct Listening {
     current: Arc<Current>,
     opening: Option<Opening>,
     /// The call, where upstreams are asked.
-    again: Option<Call>,
+    again: Option<Box<Call>>,
     /// What was asked of upstreams that have gone, in public words.
     lost: ListenFilter,
     /// Resources that another upstream has told of since: they may have changed meanwhile.
@@ -237,7 +237,7 @@ impl Listening {
             return false;
         }
         let (lost, call) = (std::mem::take(&mut self.lost), self.again.clone());
-        self.opening = call.map(|call| Box::pin(open(self.current.clone(), call, lost)) as Opening);
+        self.opening = call.map(|call| Box::pin(open(self.current.clone(), *call, lost)) as Opening);
         self.opening.is_some()
     }
 

@@ -1,6 +1,7 @@
 //! Instructions a call of the gateway's process, counted by callgrind: a figure that the machine's noise does not move. Beside them
 //! what else makes a call dear: memory that is asked for, and instructions that the nearest cache does not hold.
 
+use super::large;
 use super::load::{Dialect, Target, calls};
 use super::stage::{self, Behind};
 use super::start::Host;
@@ -38,6 +39,12 @@ const CASES: [(&str, Front, bool, [u64; 3], u64); 6] = [
 /// quarter, since it reads what is there of an environment.
 const START: [u64; 3] = [4_200_000, 3_900_000, 3_100_000];
 
+/// Instructions that an answer of 1 MB may cost: 15 per cent over the measured value.
+const LARGE: [u64; 3] = [LARGE_RELEASE, LARGE_RELEASE, LARGE_RELEASE];
+const LARGE_RELEASE: u64 = 9_999_999;
+/// Answers of the short and of the long run.
+const LARGE_ANSWERS: [usize; 2] = [8, 48];
+
 /// The build that is measured: by its budgets a count is judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
@@ -70,6 +77,8 @@ enum Front {
     Bearing,
     /// `trunkline stdio`, by a client that shakes hands.
     Stdio,
+    /// `trunkline serve`, by stateless clients whose answers have 1 MB.
+    Large,
 }
 
 /// What callgrind has counted.
@@ -126,6 +135,16 @@ pub(crate) async fn measure(folder: &Path, held: Option<Build>) -> Result<()> {
     println!("  {name:34} {:>8} k {:>6} k", start.instructions / 1000, budget / 1000);
     if start.instructions > budget {
         over.push(format!("{name}: {} instructions of {budget}", start.instructions));
+    }
+    let mut counts = [0; 2];
+    for (count, answers) in counts.iter_mut().zip(LARGE_ANSWERS) {
+        *count = run.count(valgrind, Front::Large, answers).await?.instructions;
+    }
+    let answer = counts[1].saturating_sub(counts[0]) / (LARGE_ANSWERS[1] - LARGE_ANSWERS[0]) as u64;
+    let (name, budget) = ("an answer of 1 MB, HTTP upstream", LARGE[build]);
+    println!("  {name:34} {:>8} k {:>6} k", answer / 1000, budget / 1000);
+    if answer > budget {
+        over.push(format!("{name}: {answer} instructions of {budget}"));
     }
     drop(upstream);
     ensure!(held.is_none() || over.is_empty(), "a call or a start costs more than its budget: {}", over.join("; "));
@@ -189,6 +208,11 @@ impl Run<'_> {
                 let gateway = stage::listening(&behind, self.folder, &keys, &address, wrapper)?;
                 let token = issuer.token(&format!("{public}/mcp"), "bench", "mcp echo");
                 calls(&target(address, Dialect::Modern, Some(token)), IN_FLIGHT, count).await?;
+                gateway.stop()
+            }
+            Front::Large => {
+                let (gateway, address) = stage::gateway(std::slice::from_ref(&self.behind), self.folder, wrapper)?;
+                large::calls(&target(address, Dialect::Modern, None), count).await?;
                 gateway.stop()
             }
             Front::Stdio => self.stdio(wrapper, count).await,

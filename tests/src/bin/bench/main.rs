@@ -2,7 +2,7 @@
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind, `bench --start` measures only start and recovery, `bench --scrape` only the metrics
-//! after a million calls with invented names, `bench --reload` only a hundred reloads and an end under load. With `--budget=release`,
+//! after a million calls with invented names, `bench --memory` only resident memory, `bench --large` only answers of 1 MB, `bench --reload` only a hundred reloads and an end under load. With `--budget=release`,
 //! `=dist` or `=guided` the count fails where a call costs more than it may in such a build. `bench --train` runs what the guided one's
 //! profile is taken from.
 
@@ -13,6 +13,7 @@ mod drain;
 mod instructions;
 mod large;
 mod load;
+mod memory;
 mod others;
 mod reload;
 mod scrape;
@@ -21,6 +22,7 @@ mod start;
 mod wire;
 
 use anyhow::{Context, Result, ensure};
+use instructions::Build;
 use load::{Connection, Dialect, Run, Target, calls};
 use stage::{Behind, Process};
 use std::path::Path;
@@ -52,7 +54,7 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let held = match flags.iter().find_map(|flag| flag.strip_prefix("--budget=")) {
-        Some(name) => Some(instructions::Build::named(name).with_context(|| format!("no build is called {name}"))?),
+        Some(name) => Some(Build::named(name).with_context(|| format!("no build is called {name}"))?),
         None => None,
     };
     let done = runtime.block_on(async {
@@ -65,7 +67,7 @@ fn main() -> Result<()> {
             return large::measure(scale, &folder, held.is_some()).await;
         }
         if has("--memory") {
-            return memory(scale, &folder).await;
+            return memory::measure(scale, &folder, held).await;
         }
         if has("--start") {
             return start::measure(scale.starts, &folder).await;
@@ -83,7 +85,7 @@ fn main() -> Result<()> {
             over_stdio(scale, &folder).await?;
             others::measure(scale, &folder).await?;
             lists(scale, &folder).await?;
-            memory(scale, &folder).await?;
+            memory::measure(scale, &folder, held).await?;
             large::measure(scale, &folder, held.is_some()).await?;
             start::measure(scale.starts, &folder).await?;
             scrape::measure(scale.invented, &folder).await?;
@@ -100,9 +102,6 @@ fn main() -> Result<()> {
     let _ = std::fs::remove_dir_all(&folder);
     done
 }
-
-/// Sessions whose connections stay open, twice.
-const CONNECTED: usize = 400;
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -240,39 +239,4 @@ async fn lists(scale: Scale, folder: &Path) -> Result<()> {
     print("trunkline, 50 upstreams", list(&target(&address, "", Dialect::Modern), scale).await?);
     drop((many, upstream));
     Ok(())
-}
-
-async fn memory(scale: Scale, folder: &Path) -> Result<()> {
-    println!("\nresident memory");
-    let (upstream, direct) = stage::http_upstream(1)?;
-    let (gateway, address) = stage::gateway(&[Behind::Http(&direct)], folder, &[])?;
-    let print = |name: &str, kib: u64| println!("  {name:28} {:>8.1} MiB", kib as f64 / 1024.0);
-    print("idle", gateway.resident()?);
-    print("idle, heap and stacks", gateway.resident_anon()?);
-    calls(&target(&address, "u0__echo", Dialect::Modern), 64, 10_000).await?;
-    print("after 10,000 calls", gateway.resident()?);
-    let legacy = target(&address, "u0__echo", Dialect::Legacy);
-    // The first ones fill what the calls have left free: what one costs is seen with the others.
-    let mut resident = [0; 2];
-    for (at, resident) in resident.iter_mut().enumerate() {
-        for _ in 0..scale.sessions {
-            Connection::open(&legacy, 0).await?;
-        }
-        *resident = gateway.resident()?;
-        print(&format!("with {} idle sessions", (at + 1) * scale.sessions), *resident);
-    }
-    let more = resident[1].saturating_sub(resident[0]);
-    println!("  {:28} {:>8.1} KiB", "a session", more as f64 / scale.sessions as f64);
-    let mut open = Vec::new();
-    for resident in &mut resident {
-        for _ in 0..CONNECTED {
-            open.push(Connection::open(&legacy, 0).await?);
-        }
-        *resident = gateway.resident()?;
-    }
-    let more = resident[1].saturating_sub(resident[0]);
-    println!("  {:28} {:>8.1} KiB", "a session with its connection", more as f64 / CONNECTED as f64);
-    drop(open);
-    gateway.stop()?;
-    upstream.stop()
 }

@@ -146,17 +146,16 @@ impl Shared {
 
     /// Keeps a session's view up to date, and tells the session of what changed in it.
     async fn keep(&self, view: &SessionView, tenant: &Arc<ClientSession>, share: &Share) {
-        let (mut instances, mut swaps) = (tenant.instances(), view.base.swaps());
+        let mut swaps = view.base.swaps();
         let budget = self.listeners.budget().owned_by(share.owner());
         let mut told = Told::of(&view.current);
         loop {
-            instances.mark_unchanged();
             swaps.mark_unchanged();
             let mut offers = self.renew(view, tenant, &budget);
             told.tell(&view.current, |now, changes| self.listeners.tell_session(tenant.id(), now, changes));
             tokio::select! {
-                // Neither ends before this does: both are held here.
-                _ = instances.changed() => {}
+                () = tenant.next_instance() => {}
+                // It does not end before this does: its sender is held here.
                 _ = swaps.changed() => {}
                 () = any(&mut offers) => {}
                 () = told.due(&view.current) => {}
