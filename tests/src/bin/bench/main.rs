@@ -2,9 +2,9 @@
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind, `bench --start` measures only start and recovery, `bench --scrape` only the metrics
-//! after a million calls with invented names, `bench --memory` only resident memory, `bench --large` only answers of 1 MB, `bench --reload` only a hundred reloads and an end under load. With `--budget=release`,
-//! `=dist` or `=guided` the count fails where a call costs more than it may in such a build. `bench --train` runs what the guided one's
-//! profile is taken from.
+//! after a million calls with invented names, `bench --memory` only resident memory, `bench --large` only answers of 1 MB,
+//! `bench --reload` only a hundred reloads and an end under load. With `--budget=release`, `=dist` or `=guided` it fails where a call,
+//! memory or an answer of 1 MB costs more than it may in such a build. `bench --train` runs what the guided one is profiled by.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
