@@ -77,7 +77,8 @@ impl Spare {
         Some((map, written))
     }
 
-    /// Keeps a mapping, or gives it back where it does not fit. Each counts as the smallest large message at least, which bounds their number.
+    /// Keeps a mapping, or gives it back where it does not fit. Each counts as the smallest large message at least, which bounds
+    /// their number.
     fn put(&mut self, map: MmapMut, written: usize) -> Option<MmapMut> {
         let written = written.max(MAPPED);
         if written > SPARE_EACH_MAX || self.bytes + written > SPARE_MAX {

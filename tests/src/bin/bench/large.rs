@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) const BYTES: usize = 1_000_000;
 /// Calls in flight at once.
 const IN_FLIGHT: usize = 8;
-/// Page faults of the gateway that an answer may cost. An answer has 250 pages, and memory that is mapped anew has a fault for each.
-const FAULTS_MAX: u64 = 60;
+/// Page faults of the gateway that an answer may cost. It has 250 pages and is kept twice: memory that is mapped anew has 500 faults.
+const FAULTS_MAX: u64 = 150;
 
 /// The cost of one run, for each answer.
 struct Cost {
@@ -24,7 +24,7 @@ struct Cost {
 /// Measures the upstream directly, nginx and the gateway; with `is_held`, fails where the gateway has too many page faults.
 pub(crate) async fn measure(scale: Scale, folder: &Path, is_held: bool) -> Result<()> {
     println!("\nanswers of 1 MB, {IN_FLIGHT} in flight");
-    let calls = scale.calls / 40;
+    let calls = (scale.calls / 40).max(400);
     let print = |name: &str, cost: &Cost| {
         let cpu = cost.cpu.map_or("–".into(), |cpu| format!("{:.3} ms CPU", cpu.as_secs_f64() * 1e3));
         let faults = cost.faults.map_or(String::new(), |faults| format!("{faults} page faults"));
@@ -56,9 +56,9 @@ pub(crate) async fn measure(scale: Scale, folder: &Path, is_held: bool) -> Resul
     Ok(())
 }
 
-/// Makes so many calls after a tenth of them that is not measured.
+/// Makes so many calls after a quarter of them that is not measured.
 async fn run(target: &Target, process: Option<&Process>, count: usize) -> Result<Cost> {
-    calls(target, count / 10).await?;
+    calls(target, count / 4).await?;
     let figures = || process.map(|process| anyhow::Ok((process.cpu()?, process.faults()?))).transpose();
     let (before, begun) = (figures()?, Instant::now());
     calls(target, count).await?;
