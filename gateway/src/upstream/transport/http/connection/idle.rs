@@ -87,9 +87,9 @@ fn has_token(list: &[u8], token: &[u8]) -> bool {
 
 /// The `timeout` parameter of a `Keep-Alive` header.
 fn timeout_of(header: &str) -> Option<Duration> {
-    let parameters = header.split(',').filter_map(|parameter| parameter.split_once('='));
-    let timeout = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("timeout")).map(|(_, value)| value);
-    timeout.last()?.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
+    let mut parameters = header.split(',').filter_map(|parameter| parameter.split_once('='));
+    let (_, timeout) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
+    timeout.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
 }
 
 /// Connections that wait; the one that was used last is used next.
