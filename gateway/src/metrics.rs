@@ -116,7 +116,7 @@ pub fn describe() {
     describe_counter!(EVICTED, "Sessions ended by the gateway, by reason");
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications dropped, by reason");
-    describe_counter!(UNASKED, "Responses of clients to no open question");
+    describe_counter!(UNASKED, "Responses of clients to no open question, by reason");
     describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and outcome");
     describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
     describe_gauge!(PARKED, "Parked calls: they wait for the retry of a stateless client");
@@ -144,11 +144,12 @@ type Reasons = (fn(&'static str) -> Counter, &'static [&'static str]);
 
 /// Counters that no upstream owns are there from the start, at 0: an increase of what was not there is none.
 fn begin() {
-    let all: [Reasons; 6] = [
+    let all: [Reasons; 7] = [
         (evicted, &["idle", "cap", "revoked"]),
         (dropped, &["no_stream", "overflow", "not_owned"]),
         (unparked, &["retried", "expired", "closed", "memory"]),
         (state_refused, &["unknown", "other_call", "expired", "lost", "used"]),
+        (unasked, &["ended", "foreign"]),
         (not_put, &["full", "undeclared", "untranslatable", "unknown", "ending"]),
         (
             refused,
@@ -170,7 +171,7 @@ fn begin() {
     for (counter, reasons) in all {
         reasons.iter().for_each(|reason| counter(reason).increment(0));
     }
-    [lines_lost(), audit_lines_lost(), unasked(), worker_stalls()].iter().for_each(|counter| counter.increment(0));
+    [lines_lost(), audit_lines_lost(), worker_stalls()].iter().for_each(|counter| counter.increment(0));
 }
 
 /// One route's handles: made once per method and owner, not per call.
@@ -382,7 +383,7 @@ pub fn worker_stalls() -> Counter {
     counter!(STALLS)
 }
 
-/// Answers of clients to what was never asked of them, or is no longer.
-pub fn unasked() -> Counter {
-    counter!(UNASKED)
+/// Answers of clients to no open question: `ended` (the question was put here and is over), `foreign` (it was not put here).
+pub fn unasked(reason: &'static str) -> Counter {
+    counter!(UNASKED, "reason" => reason)
 }

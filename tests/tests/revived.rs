@@ -4,11 +4,13 @@ use hyper::Method;
 use std::sync::Arc;
 use trunkline_tests::client::http::{Headers, HttpWire, exchange};
 use trunkline_tests::client::stream::EventStream;
-use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
+
+use trunkline_tests::client::{Answer, Client, Desk, Reply, Request, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
+use trunkline_tests::script::plan::Kind;
 use trunkline_tests::upstream::Upstream;
 
 const NEWEST: Revision = Revision::R2025_11_25;
@@ -165,4 +167,32 @@ async fn gateways_with_one_key_take_each_others_sessions_within_their_limits() {
     assert_eq!(asks(&second, anybody, "DELETE", &ids[0]).await.status, 200);
     assert_eq!(asks(&second, anybody, "POST", &ids[0]).await.status, 404, "it has ended there");
     assert_eq!(asks(&second, anybody, "POST", &more).await.status, 200, "and left room");
+}
+
+#[tokio::test]
+async fn answer_at_another_replica_is_refused_with_its_reason() {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST).asking()).await;
+    let config = Config::new().upstream(&upstream).section(&keyed("k"));
+    let (asking, other) = (Gateway::serve(&config).await, Gateway::serve(&config).await);
+    let desk = Desk::willing("Ada").reply(Kind::Form, Reply::Silence);
+    let client = Client::connect_with(&asking.reach(), NEWEST, desk).await;
+    client.tools_until("the upstream is up", |tools| tools.contains(&"up__ask".into())).await;
+    let call = client.start(tool("up__ask", "{\"plan\":\"form\",\"who\":\"Ada\",\"nonce\":\"n\"}")).await;
+    let question = client.desk.asked(0).await.id;
+    let session = client.http().session_id().expect("a session");
+    let answer = |id: &str, result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{result}}}");
+    let declined = answer(&question, "\"result\":{\"action\":\"decline\"}");
+    let post = async |gateway: &Gateway, text: &str| {
+        exchange(&gateway.url, "POST", &[JSON, ("mcp-session-id", &session)], text).await
+    };
+    let refused = post(&other, &declined).await;
+    assert!(refused.status == 400 && refused.message().contains("sticky sessions"), "{refused:?}");
+    let counted = "trunkline_unasked_answers_total{reason=\"foreign\"} 1";
+    other.look_until("/metrics", "the answer is counted", |page| page.contains(counted)).await;
+    assert_eq!(post(&other, PING).await.status, 200, "the session goes on there");
+    assert_eq!(post(&other, &answer("null", "\"error\":{\"code\":1,\"message\":\"m\"}")).await.status, 202);
+    for _ in 0..2 {
+        assert_eq!(post(&asking, &declined).await.status, 202, "the question is the replica's own, also when it is over");
+    }
+    call.answer().await.text();
 }

@@ -136,7 +136,8 @@ impl Batch {
             legacy::notification(edge, session, method, params, meta);
         }
         for (id, body) in array.responses {
-            legacy::response(session, id.as_ref(), body);
+            // Over stdio a response has no answer.
+            let _refused = legacy::response(session, id.as_ref(), body);
         }
         let budget = edge.budget.owned_by(session.caller.share().owner());
         (!slots.is_empty()).then_some(Self { slots, shape: Shape::Array(status), held: None, budget })

@@ -10,7 +10,7 @@ use crate::downstream::questions::{Dialogue, LiveQuestions};
 use crate::downstream::response::ResponseEncoder;
 use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::{Session, Stage};
-use crate::downstream::session::{SUBSCRIPTIONS_MAX, Subscribing, nothing};
+use crate::downstream::session::{ForeignAnswer, SUBSCRIPTIONS_MAX, Subscribing, nothing};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Id};
 use crate::protocol::meta::Meta;
@@ -90,10 +90,15 @@ fn own(params: Object) -> Object {
     input::retry(&params, &[], None)
 }
 
-/// Takes a response: an answer to a question of ours, or nobody's.
-pub(crate) fn response(session: &Session, id: Option<&Id>, body: Body) {
+/// Takes a response. One to a question that this process has not put is refused.
+pub(crate) fn response(session: &Session, id: Option<&Id>, body: Body) -> Result<(), Refusal> {
     session.touch();
-    session.outgoing.answer(id, body);
+    session.outgoing.answer(id, body).map_err(|ForeignAnswer| {
+        let why = "this answer belongs to no question of this instance in this session: another replica, or an earlier run of the \
+                   gateway, has put the question, and it cannot be answered here; route all requests of a session to one replica \
+                   (sticky sessions), and send the call again";
+        Refusal::new(Reason::InvalidRequest, why)
+    })
 }
 
 /// Takes a session's notification.

@@ -98,7 +98,7 @@ pub(super) fn response(
     heads: &Heads<'_>,
     (id, body): (Option<Id>, Body),
 ) -> Result<(), Refusal> {
-    session(endpoint, who, heads).map(|session| legacy::response(&session, id.as_ref(), body))
+    session(endpoint, who, heads).and_then(|session| legacy::response(&session, id.as_ref(), body))
 }
 
 /// Whether a request's client can be asked on its stream.
@@ -114,7 +114,7 @@ pub(super) fn batch(
     frames: batch::Frames,
 ) -> Result<Option<Work>, Refusal> {
     let session = session(endpoint, who, heads)?;
-    let array = frames.judge(session.revision())?.caused_by(heads.trace().as_deref());
+    let array = frames.judge(session.revision())?.caused_by(heads.trace().as_deref()).deliver_responses(&session);
     let batch = batch::Batch::of_array(&endpoint.edge, &session, stream(heads), array);
     Ok(batch.map(|batch| batched(endpoint, session, batch)))
 }

@@ -26,7 +26,7 @@ mod subscribe;
 mod task_tokens;
 
 pub(crate) use notices::{SUBSCRIPTIONS_MAX, nothing};
-pub(crate) use questions::Put;
+pub(crate) use questions::{ForeignAnswer, Put};
 pub(crate) use replay::{Reader, Replay};
 pub(crate) use streams::{event_id, parse_event_id};
 pub(crate) use subscribe::Subscribing;

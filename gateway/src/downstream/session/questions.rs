@@ -35,6 +35,8 @@ pub(crate) struct ClientQuestions {
 #[derive(Debug)]
 struct Inner {
     open: BTreeMap<u64, Open>,
+    /// The number before the first question. It is random: another replica, or another run, that has this session uses other numbers.
+    start: u64,
     /// The number of the newest question; numbers are never given twice.
     newest: u64,
     /// Frames for the stream of the notices that are no questions.
@@ -81,6 +83,10 @@ pub(crate) enum Unput {
     Unsayable,
 }
 
+/// A response to a question that this process has not put in this session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ForeignAnswer;
+
 impl Unput {
     /// The end of a sentence that says what was asked for.
     pub(crate) fn why(self) -> &'static str {
@@ -93,9 +99,11 @@ impl Unput {
 
 impl ClientQuestions {
     pub(crate) fn new(revision: Revision, label: Label, budget: Budget) -> Self {
+        let start = random_start();
         let inner = Inner {
             open: BTreeMap::new(),
-            newest: 0,
+            start,
+            newest: start,
             told: WaitingMessages::new(&budget),
             progress: TaskTokens::default(),
             reader: None,
@@ -153,18 +161,26 @@ impl ClientQuestions {
         self.lock().progress.keep(task, token);
     }
 
-    /// Hands a client's response to whoever asked. One to no open question is nobody's.
-    pub(crate) fn answer(&self, id: Option<&Id>, body: Body) {
-        let open = id.and_then(Id::number).and_then(|id| self.lock().open.remove(&id));
-        let Some(Open { answer, .. }) = open else { return metrics::unasked().increment(1) };
+    /// Hands a client's response to the caller of the question. A response to a question that is over is dropped.
+    pub(crate) fn answer(&self, id: Option<&Id>, body: Body) -> Result<(), ForeignAnswer> {
+        let mut inner = self.lock();
+        let number = id.and_then(Id::number);
+        let Some(Open { answer, .. }) = number.and_then(|number| inner.open.remove(&number)) else {
+            // An error without an id answers no question in particular.
+            let is_own = id.is_none() || number.is_some_and(|number| (inner.start + 1..=inner.newest).contains(&number));
+            metrics::unasked(if is_own { "ended" } else { "foreign" }).increment(1);
+            return if is_own { Ok(()) } else { Err(ForeignAnswer) };
+        };
+        drop(inner);
         let body = match body {
             Body::Result(result) if result.doubled().is_none() => Ok(result),
             Body::Error(raw) => Err(RpcError::from_raw(raw)),
             // Dropped without a word: there is no answer, or two of them.
-            Body::Result(_) | Body::Odd(_) | Body::Neither => return,
+            Body::Result(_) | Body::Odd(_) | Body::Neither => return Ok(()),
         };
         // Withdrawn this very moment: that is a race, not a fault.
         let _too_late = answer.give(Answered { revision: self.revision, body });
+        Ok(())
     }
 
     /// The withdrawals of a call's questions that are due; those that are over leave `ids`.
@@ -346,6 +362,17 @@ fn request(id: u64, method: &Method, params: &Object) -> Vec<u8> {
 fn withdrawal(id: u64) -> Vec<u8> {
     let params = format!("{{\"requestId\":{id},\"reason\":\"no request is waiting for this answer\"}}");
     frame::message::notification(&Method::Cancelled, params.as_bytes()).into()
+}
+
+/// A random number below 2^30, so that numbers stay below 2^31: clients read ids into 32 bits, too.
+fn random_start() -> u64 {
+    if cfg!(test) {
+        // The frames of unit tests are literal.
+        return 0;
+    }
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).expect("the system's random source does not fail once it has worked");
+    u64::from(u32::from_be_bytes(bytes) >> 2)
 }
 
 /// 128 random bits: such names are meant to be unique everywhere.

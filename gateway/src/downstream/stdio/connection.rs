@@ -185,7 +185,8 @@ impl Connection {
 
     fn response(&self, id: Option<&Id>, body: frame::message::Body) {
         if let Some(session) = &self.session {
-            legacy::response(session, id, body);
+            // A response has no answer here, and the session is of this connection alone.
+            let _refused = legacy::response(session, id, body);
         }
     }
 

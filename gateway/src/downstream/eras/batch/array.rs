@@ -2,6 +2,8 @@
 
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::edge::client_era;
+use crate::downstream::eras::legacy;
+use crate::downstream::session::client::Session;
 use crate::metrics::messages;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame, Id};
@@ -165,6 +167,16 @@ impl Array {
         });
         for meta in requests.chain(self.notifications.iter_mut().map(|(.., meta)| meta)) {
             meta.ambient = Some(Box::new(ambient.clone()));
+        }
+        self
+    }
+
+    /// Hands the responses over. A refused one becomes an element, whose error has no id.
+    pub(crate) fn deliver_responses(mut self, session: &Session) -> Self {
+        for (id, body) in std::mem::take(&mut self.responses) {
+            if let Err(refusal) = legacy::response(session, id.as_ref(), body) {
+                self.elements.push(Element::Refused(None, refusal));
+            }
         }
         self
     }

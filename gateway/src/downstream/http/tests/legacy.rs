@@ -64,7 +64,7 @@ async fn a_session_answers_what_is_its_own() {
         (200, r#"{"jsonrpc":"2.0","id":"p","result":{}}"#.into())
     );
     assert_eq!(ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await, (202, String::new()));
-    assert_eq!(ask(r#"{"jsonrpc":"2.0","id":5,"result":{}}"#).await, (202, String::new()));
+    assert_eq!(ask(r#"{"jsonrpc":"2.0","id":5,"result":{}}"#).await.0, 400, "nothing was asked");
     let echoed =
         ask(r#"{"jsonrpc":"2.0","id":-0,"method":"tools/call","params":{"name":"echo","arguments":{"n": -0}}}"#).await;
     assert_eq!(

@@ -95,10 +95,11 @@ async fn only_the_session_that_was_asked_can_answer() {
     let (other, _listen) = able(&mut bench, "2025-11-25").await;
     let (_body, _hand, mut one) = asked(&mut bench, &id, Method::Elicitation).await;
     let result = r#""result":{"action":"accept"}"#;
-    assert_eq!(answer(&bench, &other, "1", result).await, StatusCode::ACCEPTED);
-    for unknown in ["2", "\"1\"", "0", "-1", "null"] {
-        assert_eq!(answer(&bench, &id, unknown, result).await, StatusCode::ACCEPTED);
+    assert_eq!(answer(&bench, &other, "1", result).await, StatusCode::BAD_REQUEST);
+    for unknown in ["2", "\"1\"", "0", "-1"] {
+        assert_eq!(answer(&bench, &id, unknown, result).await, StatusCode::BAD_REQUEST);
     }
+    assert_eq!(answer(&bench, &id, "null", result).await, StatusCode::ACCEPTED);
     let stranger = principal(post().header("mcp-session-id", &id), "b");
     let frame = format!(r#"{{"jsonrpc":"2.0","id":1,{result}}}"#);
     assert_eq!(bench.send(stranger, &frame).await.status(), StatusCode::NOT_FOUND);
