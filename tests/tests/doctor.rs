@@ -69,3 +69,20 @@ async fn where_no_gateway_runs_the_limits_of_hosts_are_judged_by_the_lists_that_
     let other = run(&["doctor"]).await;
     assert!(other.contains("no list is kept"), "{other}");
 }
+
+#[tokio::test]
+async fn doctor_names_why_the_signing_key_is_not_kept() {
+    let home = Scratch::new();
+    let _file = home.file("trunkline.toml", "[upstreams.a]\ncommand = '/bin/sh'\n");
+    std::fs::create_dir_all(home.path().join(".local")).expect("a folder is made");
+    let run = async || {
+        let mut command = in_home(&home, &["doctor"]);
+        command.env_remove("XDG_STATE_HOME");
+        text(&within("the command ends", command.output()).await.expect("it runs").stdout)
+    };
+    let good = run().await;
+    assert!(!good.contains("signing key"), "{good}");
+    let _no_folder = home.file(".local/state", "");
+    let told = run().await;
+    assert!(told.contains("signing key not kept") && told.contains(".local/state/trunkline/signing-key"), "{told}");
+}

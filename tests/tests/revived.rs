@@ -1,6 +1,7 @@
 //! Sessions that outlive a restart of the gateway: their ids say, sealed, what it needs to go on with them.
 
 use hyper::Method;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use trunkline_tests::client::http::{Headers, HttpWire, exchange};
 use trunkline_tests::client::stream::EventStream;
@@ -192,7 +193,49 @@ async fn answer_at_another_replica_is_refused_with_its_reason() {
     assert_eq!(post(&other, PING).await.status, 200, "the session goes on there");
     assert_eq!(post(&other, &answer("null", "\"error\":{\"code\":1,\"message\":\"m\"}")).await.status, 202);
     for _ in 0..2 {
-        assert_eq!(post(&asking, &declined).await.status, 202, "the question is the replica's own, also when it is over");
+        assert_eq!(
+            post(&asking, &declined).await.status,
+            202,
+            "the question is the replica's own, also when it is over"
+        );
     }
     call.answer().await.text();
+}
+
+#[tokio::test]
+async fn unusable_signing_key_is_replaced_and_sessions_survive() {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
+    let config = Config::new().upstream(&upstream);
+    let mut gateway = Gateway::serve(&config).await;
+    let (file, aside) = ["signing-key", "signing-key.unusable-1"].map(|name| gateway.state().join(name)).into();
+    std::fs::write(&file, [0xff, 0, 0x81]).expect("the file is there");
+    gateway.restart(&config).await;
+    gateway.says(&["signing key unusable", "set aside"]).await;
+    assert_eq!(std::fs::read(aside).expect("it is kept"), [0xff, 0, 0x81]);
+    let id = initialize(&gateway, ("accept", "*/*"), "{}").await;
+    gateway.restart(&config).await;
+    assert_eq!(asks(&gateway, ("accept", "*/*"), "POST", &id).await.status, 200);
+}
+
+#[tokio::test]
+async fn signing_key_that_others_can_read_is_warned_of_at_start() {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
+    let config = Config::new().upstream(&upstream);
+    let mut gateway = Gateway::serve(&config).await;
+    let file = gateway.state().join("signing-key");
+    let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("it is ours");
+    mode(0o644);
+    gateway.restart(&config).await;
+    gateway.says(&["signing key not kept", "others may use it", "chmod"]).await;
+    let told = |page: &str| page.contains("signing key    not kept: ") && page.contains("chmod");
+    gateway.look_until("/readyz?verbose", "the page names the cause", told).await;
+    initialize(&gateway, ("accept", "*/*"), "{}").await;
+    assert_eq!(
+        gateway.stderr.all().iter().filter(|line| line.contains("signing key not kept")).count(),
+        1,
+        "it warns once"
+    );
+    mode(0o600);
+    gateway.restart(&config).await;
+    gateway.look_until("/readyz?verbose", "the key is used", |page| !page.contains("signing key")).await;
 }

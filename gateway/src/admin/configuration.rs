@@ -18,6 +18,9 @@ pub(super) struct Configuration<'a> {
     /// Why the files of a certificate are not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_error: Option<&'a str>,
+    /// Why no signing key outlives the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_key_error: Option<&'a str>,
     /// What it says otherwise and only a start takes up.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     needs_restart: &'a [&'static str],
@@ -37,6 +40,7 @@ impl<'a> From<&'a Reload> for Configuration<'a> {
             error: reload.error.as_ref().map(|(why, _)| why.as_str()),
             error_ago_seconds: reload.error.as_ref().map(|(_, at)| at.elapsed().as_secs()),
             certificate_error: reload.certificates.values().next().map(|(why, _)| why.as_str()),
+            signing_key_error: reload.signing_key.as_deref(),
             needs_restart: &reload.needs_restart,
             disabled: reload.disabled.iter().map(|name| &**name).collect(),
             left_out: &reload.left_out,
@@ -59,6 +63,9 @@ pub(super) fn text(reload: &Reload) -> String {
     for (why, at) in reload.certificates.values() {
         let ago = at.elapsed().as_secs();
         out.push_str(&format!("certificate    not renewed {ago} s ago: {}\n", visible(why)));
+    }
+    if let Some(why) = &reload.signing_key {
+        out.push_str(&format!("signing key    not kept: {}\n", visible(why)));
     }
     if !reload.needs_restart.is_empty() {
         out.push_str(&format!("configuration  takes effect at the next start: {}\n", reload.needs_restart.join(", ")));

@@ -7,6 +7,7 @@ mod needs_restart;
 use super::clients::Kept;
 use super::file_watch::Watch;
 use super::renewal;
+use super::terms;
 use super::upstreams::{Changes, Upstreams};
 use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
@@ -95,6 +96,7 @@ impl Reloader {
         configuration::in_force(config.written.number());
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.absent(&config.disabled, &config.left_out);
+        reloads.signing_key(terms::signing_key_fault(&config));
         let files = watched(&config);
         let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));

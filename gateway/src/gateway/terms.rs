@@ -60,6 +60,17 @@ pub(super) fn kept_sessions(config: &Config, is_of_one_client: bool) -> Option<A
     Some(KeptSessions::new(&state, secrets, session.idle_timeout))
 }
 
+/// Makes the signing key if there is none; warns and returns the cause if no key outlives the process.
+pub(super) fn signing_key_fault(config: &Config) -> Option<String> {
+    let cause = key::fault(&config.server.session.signing_keys, config.server.state_folder.as_deref())?;
+    tracing::warn!(
+        cause,
+        "signing key not kept: sessions and the state that clients carry end with this process; correct the cause, or set \
+         server.session.signing_key, and restart"
+    );
+    Some(cause)
+}
+
 /// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.
 fn secret(config: &Config) -> Secret {
     let (configured, folder) = (config.server.session.signing_keys.clone(), config.server.state_folder.clone());

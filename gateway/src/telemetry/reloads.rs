@@ -20,6 +20,8 @@ pub struct Reload {
     pub error: Option<(String, Instant)>,
     /// Why files of certificates are not in force, and since when that is known; by the key that names them.
     pub certificates: BTreeMap<String, (String, Instant)>,
+    /// Why no signing key outlives the process.
+    pub signing_key: Option<String>,
     /// What they say otherwise and only a start takes up.
     pub needs_restart: Vec<&'static str>,
     /// The upstreams that are switched off.
@@ -35,6 +37,7 @@ impl Default for Reloads {
             count: 0,
             error: None,
             certificates: BTreeMap::new(),
+            signing_key: None,
             needs_restart: Vec::new(),
             disabled: Vec::new(),
             left_out: Vec::new(),
@@ -53,6 +56,11 @@ impl Reloads {
     pub fn absent(&self, disabled: &[Arc<str>], left_out: &[LeftOut]) {
         let mut now = self.lock();
         (now.disabled, now.left_out) = (disabled.to_vec(), left_out.to_vec());
+    }
+
+    /// Keeps why no signing key outlives the process.
+    pub fn signing_key(&self, fault: Option<String>) {
+        self.lock().signing_key = fault;
     }
 
     /// The files hold what is in force.

@@ -366,6 +366,7 @@ function notices(status) {
     !status.ready && note("", "Draining.", "The gateway takes no more calls."),
     configuration.error && note("bad", "The configuration of the files is not in force.", configuration.error),
     configuration.certificate_error && note("bad", "The certificate of the files is not in force.", configuration.certificate_error),
+    configuration.signing_key_error && note("bad", "Sessions end with this process.", configuration.signing_key_error),
     configuration.needs_restart && note("", "Takes effect at the next start:", configuration.needs_restart.join(", ")),
     configuration.disabled && note("", "Switched off:", configuration.disabled.join(", ")),
     ...(configuration.left_out ?? []).map(({ name, why, advice }) => note("", `Left out: ${name}.`, `${why}; ${advice}`)),

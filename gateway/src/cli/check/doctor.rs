@@ -31,8 +31,10 @@ use crate::cli::look::Row;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
+use crate::config::Config;
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
+use crate::downstream::parking::key;
 
 /// What stands before what to do.
 const FIX: &str = "   fix: ";
@@ -64,6 +66,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let mut problems: Vec<_> = faults.iter().map(Problem::from).chain(unreached).collect();
     let gateway = Gateway::of(&doctor.shared);
     problems.extend(sick(&gateway, &known));
+    problems.extend(signing_key(&config));
     let tools = gateway.tools();
     let kept = if tools.is_none() { Kept::of(&config) } else { None };
     let known = tools.as_deref().or(kept.as_ref().map(|kept| &*kept.tools));
@@ -113,6 +116,13 @@ fn shown(problems: &[Problem], hosts: &[&Host], notes: &[String], columns: usize
         many => out.push_str(&format!("{many} problems\n")),
     }
     out
+}
+
+/// The reason that sessions end with each process of the gateway.
+fn signing_key(config: &Config) -> Option<Problem> {
+    let cause = key::look(&config.server.session.signing_keys, config.server.state_folder.as_deref())?;
+    let fix = "correct that, or set `signing_key` under [server.session]; then restart the gateway";
+    Some(Problem::new(format!("signing key not kept, sessions end with the gateway's process: {cause}"), fix))
 }
 
 /// What is wrong with the upstreams of the running gateway, but for those of which it is known.

@@ -29,6 +29,7 @@ pub(crate) struct Whole {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Configuration {
     error: Option<String>,
+    signing_key_error: Option<String>,
     #[serde(default)]
     needs_restart: Vec<String>,
     #[serde(default)]
@@ -123,11 +124,16 @@ impl Whole {
 
     /// What is to be known of the configuration: why that of the files is not in force.
     pub(crate) fn configuration(&self) -> String {
-        let Some(Configuration { error, needs_restart, .. }) = &self.configuration else { return String::new() };
+        let Some(Configuration { error, signing_key_error, needs_restart, .. }) = &self.configuration else {
+            return String::new();
+        };
         let error = error.iter().map(|why| format!("configuration not reloaded: {}\n", printable(why)));
         let keys = (!needs_restart.is_empty()).then(|| printable(&needs_restart.join(", ")));
         let keys = keys.into_iter().map(|keys| format!("configuration changed for the next start: {keys}\n"));
-        error.chain(keys).collect()
+        let key = signing_key_error
+            .iter()
+            .map(|why| format!("signing key not kept, sessions end with the gateway's process: {}\n", printable(why)));
+        error.chain(keys).chain(key).collect()
     }
 }
 

@@ -2,38 +2,39 @@
 
 use crate::downstream::config::SigningKey;
 use crate::secrets::private;
-use crate::secrets::sealer::state_key::{FILE, SECRET_BYTES, kept};
+use crate::secrets::sealer::state_key::{FILE, SECRET_BYTES, find_fault, kept};
 use std::path::Path;
 
 pub(crate) use crate::secrets::sealer::state_key::random;
 
-/// The secrets: those that are configured, else that of `folder`, else one that ends with this process. The first seals, all open.
+/// The secrets: the configured ones, the one of `folder`, or one that ends with this process. The first seals, all open.
 pub(crate) fn find(configured: &[SigningKey], folder: Option<&Path>) -> Vec<Vec<u8>> {
-    if !configured.is_empty() {
-        return configured.iter().map(|key| key.as_bytes().to_vec()).collect();
-    }
-    let kept = match folder {
-        Some(folder) => private::off_the_workers(|| kept(folder))
-            .map_err(|cause| format!("{}: {cause}", folder.join(FILE).display())),
-        None => Err("neither XDG_STATE_HOME nor HOME is set".to_owned()),
-    };
-    let secret = kept.unwrap_or_else(|cause| {
-        tracing::warn!(
-            %cause,
-            "the signing key cannot be kept: what clients carry for us between two requests will mean nothing after a \
-             restart, nor to another instance; set server.session.signing_key"
-        );
-        random::<SECRET_BYTES>().to_vec()
-    });
-    vec![secret]
+    lasting(configured, folder).unwrap_or_else(|| vec![random::<SECRET_BYTES>().to_vec()])
 }
 
-/// The secrets as [`find`] does, where they outlive this process.
+/// The secrets as [`find`] gives them, if they outlive this process.
 pub(crate) fn lasting(configured: &[SigningKey], folder: Option<&Path>) -> Option<Vec<Vec<u8>>> {
+    read(configured, folder).ok()
+}
+
+/// The reason that no secret outlives this process. The start asks for it, and makes the key.
+pub(crate) fn fault(configured: &[SigningKey], folder: Option<&Path>) -> Option<String> {
+    read(configured, folder).err()
+}
+
+/// The same for `doctor`: nothing is made or moved.
+pub(crate) fn look(configured: &[SigningKey], folder: Option<&Path>) -> Option<String> {
+    let folder = folder.filter(|_| configured.is_empty())?;
+    find_fault(folder).map(|cause| format!("{}: {cause}", folder.join(FILE).display()))
+}
+
+fn read(configured: &[SigningKey], folder: Option<&Path>) -> Result<Vec<Vec<u8>>, String> {
     if !configured.is_empty() {
-        return Some(configured.iter().map(|key| key.as_bytes().to_vec()).collect());
+        return Ok(configured.iter().map(|key| key.as_bytes().to_vec()).collect());
     }
-    private::off_the_workers(|| kept(folder?).ok()).map(|secret| vec![secret])
+    let folder = folder.ok_or("neither XDG_STATE_HOME nor HOME is set")?;
+    let kept = private::off_the_workers(|| kept(folder));
+    kept.map(|secret| vec![secret]).map_err(|cause| format!("{}: {cause}", folder.join(FILE).display()))
 }
 
 #[cfg(test)]
@@ -65,5 +66,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert_ne!(find(&[], Some(&file)), find(&[], Some(&file)));
         assert_ne!(find(&[], None), find(&[], None));
+        assert!(fault(&[], Some(&file)).is_some_and(|cause| cause.contains(FILE)) && fault(&[], None).is_some());
+        assert!(look(&[], Some(&file)).is_some_and(|cause| cause.contains(FILE)));
     }
 }

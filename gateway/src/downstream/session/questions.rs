@@ -167,7 +167,8 @@ impl ClientQuestions {
         let number = id.and_then(Id::number);
         let Some(Open { answer, .. }) = number.and_then(|number| inner.open.remove(&number)) else {
             // An error without an id answers no question in particular.
-            let is_own = id.is_none() || number.is_some_and(|number| (inner.start + 1..=inner.newest).contains(&number));
+            let is_own =
+                id.is_none() || number.is_some_and(|number| (inner.start + 1..=inner.newest).contains(&number));
             metrics::unasked(if is_own { "ended" } else { "foreign" }).increment(1);
             return if is_own { Ok(()) } else { Err(ForeignAnswer) };
         };
