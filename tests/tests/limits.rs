@@ -1,4 +1,4 @@
-//! What the gateway does without: nobody who reads its stderr, few open files, no home, no temporary folder.
+//! What the gateway does without: nobody who reads its stderr, few open files, little address space, no home, no temporary folder.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use trunkline_tests::client::{Client, Reach, http};
-use trunkline_tests::gateway::{Config, free_port};
+use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::process::{self, GATEWAY, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
@@ -117,4 +117,28 @@ async fn no_home_and_no_temporary_folder_stop_nothing() {
     let nowhere =
         "env -i PATH=/usr/bin:/bin HOME=/proc/no-such-home XDG_CACHE_HOME=/proc/nowhere XDG_STATE_HOME=/proc/nowhere";
     serves_and_ends(silent(Stdio::null(), &format!("2>/dev/null; }}; EXEC='{nowhere}'; run")).await).await;
+}
+
+#[tokio::test]
+async fn serve_with_too_little_address_space_is_refused_in_words() {
+    let scratch = Scratch::new();
+    let file = scratch.file("trunkline.toml", "[upstreams.a]\ncommand = '/bin/cat'\n");
+    let line = format!("ulimit -v 65536; exec '{}' serve --config '{}'", beside(GATEWAY).display(), file.display());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &line]).env("HOME", scratch.path()).kill_on_drop(true);
+    let output = within("it ends", command.output()).await.expect("it runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("address space is limited to 64 MiB") && told.contains("ulimit -v"), "{told}");
+}
+
+#[tokio::test]
+async fn default_memory_limit_follows_the_address_space() {
+    let up = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let limited = ["/bin/sh", "-c", "ulimit -v 1048576; exec \"$@\"", "sh"];
+    let gateway = Gateway::serve_under(&limited, &Config::new().upstream(&up)).await;
+    let page = gateway.look_until("/metrics", "the limit is there", |page| page.contains("memory_limit_bytes ")).await;
+    let line = page.lines().find_map(|line| line.strip_prefix("trunkline_memory_limit_bytes "));
+    let bytes: f64 = line.expect("a sample").parse().expect("a number");
+    assert!(bytes < f64::from(1 << 28), "{bytes}");
 }

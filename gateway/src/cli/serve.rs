@@ -34,6 +34,7 @@ pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
         say(&format!("clients present the token in {} (`auth.generate_token`)", client_token::file(state).display()));
     }
     let read = settings::reader(&shared, &flags);
+    runtime::check_address_space()?;
     runtime::block_on(gateway(settings.loaded.config, settings.files, read, handed))
 }
 

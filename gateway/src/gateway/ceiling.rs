@@ -1,5 +1,6 @@
-//! How much memory the process may have: what its control groups say, else what the machine has.
+//! How much memory the process may have: what its control groups say, else what the machine has; and its address space.
 
+use crate::runtime::system::AddressSpace;
 use std::path::{Path, PathBuf};
 
 /// What peers may make the gateway keep where nobody says: half of what there is, and no more than this.
@@ -7,7 +8,8 @@ const DEFAULT_MAX: usize = 1 << 30;
 
 /// The default of `server.memory_limit`.
 pub(super) fn default_limit() -> usize {
-    limit_of(Path::new("/"))
+    let space = AddressSpace::of_process().map(|space| usize::try_from(space.for_peers()).unwrap_or(usize::MAX));
+    limit_of(Path::new("/")).min(space.unwrap_or(usize::MAX))
 }
 
 /// A half of the lowest limit of any control group around the process, at most [`DEFAULT_MAX`]; where there is none, a half of the

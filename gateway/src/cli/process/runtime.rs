@@ -15,7 +15,7 @@ use super::failure::Failure;
 use crate::memory::purge_when_told;
 use crate::metrics;
 use crate::runtime::complaints::{Complaints, left_unsaid};
-use crate::runtime::system::cores;
+use crate::runtime::system::{AddressSpace, workers};
 use crate::runtime::watchdog::{Stall, Watchdog};
 
 /// The most threads for what blocks.
@@ -72,10 +72,13 @@ async fn keep_a_spare(keep_alive: Duration) -> Infallible {
     }
 }
 
-/// How many workers there are: what the variable of tokio says, else one for each core.
-fn workers() -> usize {
-    let said = std::env::var("TOKIO_WORKER_THREADS").ok().and_then(|count| count.parse().ok());
-    said.filter(|count| *count > 0).unwrap_or_else(cores)
+/// Fails if the limits of the process leave a gateway too little address space: it would abort under load.
+pub(crate) fn check_address_space() -> Result<(), Failure> {
+    let Some((limit, needed)) = AddressSpace::of_process().and_then(AddressSpace::lack) else { return Ok(()) };
+    let error = anyhow::anyhow!(
+        "the address space is limited to {limit} MiB (`ulimit -v` or `ulimit -d`), and trunkline needs at least {needed} MiB; raise the limit"
+    );
+    Err(error.into())
 }
 
 /// The runtime with its workers, and the first thread for what blocks. Where the system gives no more threads the runtime panics, and its

@@ -23,6 +23,7 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         say(&in_its_room(BY_HAND));
     }
+    runtime::check_address_space()?;
     runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }
 
@@ -30,6 +31,7 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
 pub(crate) fn run_for_command(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
     settings.begin_for_command(Writer::Stdio)?;
+    runtime::check_address_space()?;
     runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn run(shared: &Shared) -> Result<(), Failure> {
     let _ = rustix::process::setsid();
     let settings = settings::read(shared, Vec::new())?;
     settings.begin(Writer::File(LOG_BYTES_MAX))?;
+    runtime::check_address_space()?;
     runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }
 
