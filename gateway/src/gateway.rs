@@ -156,7 +156,7 @@ impl Gateway {
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
-        let (limits, redact) = (Limits::new(&config.limits), Redact::new(&config.redact));
+        let (limits, redact) = (Limits::new(&config.limits), Redact::new(&config.redact, &levels.router));
         let layers = (observe, limits.clone(), redact.clone());
         let connect = Connect::new(PersonalLogins::new(&upstreams, &levels.ground), &levels.ground);
         // Innermost: the others see where a caller is sent.

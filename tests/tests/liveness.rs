@@ -51,12 +51,12 @@ fn nested() -> String {
 }
 
 /// A request on a connection of its own, but for its last byte.
-async fn held_back(gateway: &Gateway, body: &[u8]) -> TcpStream {
+async fn held_back(gateway: &Gateway, tool: &str, body: &[u8]) -> TcpStream {
     let address = gateway.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let mut stream = TcpStream::connect(&address).await.expect("the system takes it");
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n\
-         mcp-name: up__ask\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         mcp-name: {tool}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
          connection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
@@ -80,7 +80,7 @@ async fn probes_are_answered_while_large_and_deep_values_are_worked_on() {
     let body = Request { params, ..retry }.capabilities(&client.desk.capabilities()).text(Revision::MODERN, "1");
     let mut streams = Vec::new();
     for _ in 0..3 {
-        streams.push(held_back(&gateway, body.as_bytes()).await);
+        streams.push(held_back(&gateway, "up__ask", body.as_bytes()).await);
     }
     is_alive(&gateway).await;
     for stream in &mut streams {
@@ -90,6 +90,34 @@ async fn probes_are_answered_while_large_and_deep_values_are_worked_on() {
     let (_, probes) = probes_before(&gateway, streams[0].read_to_string(&mut told)).await;
     assert!(told.contains("another call"), "{told}");
     assert!(probes >= PROBES_MIN, "{probes} probes were answered");
+}
+
+/// The senders of texts that are dense with secrets leave at once; probes and a small call are answered meanwhile.
+#[tokio::test]
+async fn probes_are_answered_while_texts_of_lost_senders_are_searched() {
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let redact = "[redact]\nkeys = true\npatterns = ['<cc>.*</cc>', '[0-9]{4}']\n";
+    let gateway = Gateway::serve(&config().upstream(&upstream).section(redact)).await;
+    let client = Client::connect_with(&gateway.reach(), Revision::MODERN, Desk::willing("ada")).await;
+    client.tools_until("the tool is there", |tools| tools.contains(&"up__echo".to_owned())).await;
+    let dense = "<cc>1234 eyJaaaaaaaa-AKIAAAAAAAAAAAAAAAAA-";
+    for (count, bytes) in [(12, 300 << 10), (10, 2 << 20)] {
+        let request = tool("up__echo", &format!("{{\"x\":\"{}\"}}", dense.repeat(bytes / dense.len())));
+        let body = request.capabilities(&client.desk.capabilities()).text(Revision::MODERN, "1");
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            streams.push(held_back(&gateway, "up__echo", body.as_bytes()).await);
+        }
+        for stream in &mut streams {
+            stream.write_all(b"}").await.expect("it is taken");
+        }
+        drop(streams);
+        for _ in 0..PROBES_MIN {
+            is_alive(&gateway).await;
+        }
+        let echoed = within("the small call is answered", client.call("up__echo", "{\"x\":\"AKIAIOSFODNN7EXAMPLE\"}"));
+        assert_eq!(echoed.await.text(), "{\"x\":\"[redacted]\"}");
+    }
 }
 
 /// A child whose list of tools is a file, and whole only once something was written to a pipe.

@@ -1,7 +1,7 @@
 //! Walks raw JSON without building a tree: validates strictly, one pass, no recursion, no decoding.
 
 pub use nest::DEPTH_MAX;
-pub use text::{has_lone_surrogate, quote, quote_to, quoted_len, unquote};
+pub use text::{has_lone_surrogate, quote, quote_to, quoted_len, unquote, unquote_lossy, written_places};
 
 mod nest;
 mod text;

@@ -5,8 +5,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Work on fewer bytes is done where it is met: it takes a worker a millisecond or less.
 const LARGE: usize = 256 * 1024;
-/// So much of it has a thread of its own at once; more is done where it is met, so that threads are left for what blocks.
-const AT_ONCE_MAX: usize = 8;
+/// Jobs that have a thread of their own at once. One more would run on its worker, so this is as many as frames of this size arrive at
+/// once; the threads that are left do what blocks. Work of more than about a nanosecond for each byte belongs to [`super::offload`].
+const AT_ONCE_MAX: usize = 64;
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 

@@ -8,6 +8,8 @@ pub mod timer;
 mod tasks;
 // Work whose size a peer chooses.
 mod aside;
+// Work that may take longer than a millisecond: it waits for a thread beside the workers.
+mod offload;
 // How long one task may go on at a stretch: whoever reads or writes what never ends lets others have their turn.
 mod fair_share;
 // Reports a worker that stands: one that has been at one task for longer than anything may take there.
@@ -30,6 +32,7 @@ pub use fair_share::FairShare;
 #[cfg(test)]
 pub(crate) use fair_share::turns_beside;
 pub use keyed::Keyed;
+pub use offload::{Overloaded, offload};
 #[cfg(test)]
 pub(crate) use scratch::Scratch;
 pub use tasks::Tasks;

@@ -26,10 +26,10 @@ enum Part {
 
 /// How long the upstream had the call, and how long that waited for its turn, in nanoseconds; known at its end.
 #[derive(Clone, Default)]
-struct Times(Arc<[AtomicU64; 2]>);
+pub(super) struct Times(Arc<[AtomicU64; 2]>);
 
 impl Times {
-    fn of(&self, which: usize) -> Duration {
+    pub(super) fn of(&self, which: usize) -> Duration {
         Duration::from_nanos(self.0[which].load(Ordering::Relaxed))
     }
 }

@@ -108,7 +108,7 @@ impl World {
         };
         let owner: Arc<dyn Owner> = Arc::new(rig.upstream());
         let router = Router::start(vec![owner], terms, Listeners::default(), &rig.tasks);
-        let (limits, redact) = (Limits::new(&Default::default()), Redact::new(&Default::default()));
+        let (limits, redact) = (Limits::new(&Default::default()), Redact::new(&Default::default(), &rig.tasks));
         let handler = chain(router, (Observe::default(), limits, redact), &rig.tasks);
         let (stdin, theirs) = tokio::io::duplex(1 << 16);
         let (ours, stdout) = tokio::io::duplex(1 << 16);

@@ -1,11 +1,14 @@
 //! What is a secret by its form: keys and tokens that are known, and what the configuration says.
 
-use regex::{Captures, Regex, RegexBuilder};
+// The search for one pattern, in a time that is linear in the text.
+mod search;
 
-/// What stands in the place of a secret.
-const IN_ITS_PLACE: &str = "[redacted]";
-/// What the patterns of a configuration may take of memory together, and how long a text may be that a search remembers.
-const BYTES_MAX: usize = 4 << 20;
+use search::{MATCH_MAX, Pattern, Stopped, Unusable};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+/// The memory that the compiled patterns of a configuration may take together.
+const BYTES_MAX: usize = 8 << 20;
 
 /// Keys and tokens that are known by how they begin, and private keys.
 const KNOWN: [&str; 15] = [
@@ -43,71 +46,107 @@ pub struct Redaction {
     pub patterns: Vec<String>,
 }
 
-/// All of them, read as one.
-#[derive(Debug)]
-pub(crate) struct Patterns(Option<Regex>);
+/// The compiled patterns.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns(Vec<Pattern>);
+
+/// The result of a search of one text.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Matches {
+    /// The matches of all patterns in order; those that overlap are one.
+    pub(crate) places: Vec<Range<usize>>,
+    /// The search read more than it may, or was cancelled: nothing of the text is known to be free of secrets.
+    pub(crate) is_withheld: bool,
+    /// The bytes that were read for it.
+    pub(crate) read: usize,
+}
 
 impl Patterns {
-    /// Those of a configuration, each of which was checked; none where it names none.
+    /// The patterns of a configuration, each of which was checked.
     pub(crate) fn new(terms: &Redaction) -> Self {
-        let known = KNOWN.iter().filter(|_| terms.keys).map(|known| (*known).to_owned());
-        let all: Vec<_> = known.chain(terms.patterns.iter().cloned()).map(|one| format!("(?:{one})")).collect();
-        if all.is_empty() {
-            return Self(None);
-        }
-        match compiled(&all.join("|")) {
-            Ok(pattern) => Self(Some(pattern)),
-            Err(error) => {
-                tracing::error!(%error, "patterns of [redact] cannot be used together: nothing is redacted");
-                Self(None)
+        let known = KNOWN.iter().filter(|_| terms.keys).map(|known| compile_known(known));
+        let own = terms.patterns.iter().map(|own| Pattern::configured(own));
+        let mut patterns = Vec::new();
+        for pattern in known.chain(own) {
+            match pattern {
+                Ok(pattern) => patterns.push(pattern),
+                Err(why) => tracing::error!(?why, "pattern of [redact] cannot be used: nothing is redacted by it"),
             }
         }
+        Self(patterns)
     }
 
-    /// The text without secrets, where it has one, and how many it had.
-    pub(crate) fn redacted(&self, text: &str) -> Option<(String, usize)> {
-        let pattern = self.0.as_ref()?;
-        let mut count = 0;
-        let text = pattern.replace_all(text, |_: &Captures<'_>| {
-            count += 1;
-            IN_ITS_PLACE
+    /// The work of a search of so many bytes: each pattern reads them.
+    pub(crate) fn work(&self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.0.len())
+    }
+
+    /// Searches a text for all patterns.
+    pub(crate) fn search(&self, text: &str, is_cancelled: &AtomicBool) -> Matches {
+        let mut matches = Matches::default();
+        for pattern in &self.0 {
+            match pattern.find_all(text, is_cancelled, &mut matches.places) {
+                Ok(read) => matches.read += read,
+                Err(Stopped) => return Matches { is_withheld: true, ..Matches::default() },
+            }
+        }
+        matches.places.sort_unstable_by_key(|place| place.start);
+        matches.places.dedup_by(|next, place| {
+            let overlaps = next.start < place.end;
+            if overlaps {
+                place.end = place.end.max(next.end);
+            }
+            overlaps
         });
-        (count > 0).then(|| (text.into_owned(), count))
+        matches
     }
 }
 
-fn compiled(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).size_limit(BYTES_MAX).dfa_size_limit(BYTES_MAX).build()
+/// A boundary of words is that of ASCII here: a key that follows a letter of another script is a key, too.
+fn compile_known(pattern: &str) -> Result<Pattern, Unusable> {
+    Pattern::of_form(&pattern.replace(r"\b", r"(?-u:\b)"))
 }
 
 /// What is wrong with the patterns of a configuration: of which one, where it is one of them.
 pub(crate) fn wrong(patterns: &[String]) -> Option<(Option<usize>, String)> {
-    // To read what is known takes a good part of the time of a start, and mostly nothing else is there.
-    if patterns.is_empty() {
-        return None;
-    }
+    let mut bytes = 0;
     for (index, pattern) in patterns.iter().enumerate() {
-        let why = match compiled(pattern) {
-            // It would be found between all letters.
-            Ok(found) if found.is_match("") => "it matches an empty text".to_owned(),
-            Ok(_) => continue,
-            Err(regex::Error::CompiledTooBig(_)) => "it takes too much memory".to_owned(),
-            Err(error) => {
-                let why = error.to_string();
-                let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let why = match Pattern::configured(pattern) {
+            Ok(pattern) => {
+                bytes += pattern.bytes();
+                continue;
+            }
+            Err(Unusable::MatchesEmpty) => "it matches an empty text".to_owned(),
+            Err(Unusable::TooLong) => format!("each match is longer than {MATCH_MAX} bytes"),
+            Err(Unusable::TooLarge) => "it takes too much memory".to_owned(),
+            Err(Unusable::Syntax(error)) => {
+                let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 format!("not a regular expression: {why}")
             }
         };
         return Some((Some(index), why));
     }
-    let all: Vec<_> = KNOWN.iter().copied().chain(patterns.iter().map(String::as_str)).collect();
-    let is_too_large = compiled(&format!("(?:{})", all.join(")|(?:"))).is_err();
-    is_too_large.then(|| (None, "all patterns together take too much memory".to_owned()))
+    (bytes > BYTES_MAX).then(|| (None, "all patterns together take too much memory".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Patterns {
+        /// The text without secrets, where it has one, and how many it had.
+        fn redacted(&self, text: &str) -> Option<(String, usize)> {
+            let matches = self.search(text, &AtomicBool::new(false));
+            assert!(!matches.is_withheld, "the budget is spent");
+            let mut redacted = text.to_owned();
+            matches.places.iter().rev().for_each(|place| redacted.replace_range(place.clone(), "[redacted]"));
+            (!matches.places.is_empty()).then_some((redacted, matches.places.len()))
+        }
+    }
+
+    fn own(patterns: &[&str]) -> Patterns {
+        Patterns::new(&Redaction { keys: false, patterns: patterns.iter().map(ToString::to_string).collect() })
+    }
 
     fn keys() -> Patterns {
         Patterns::new(&Redaction { keys: true, patterns: Vec::new() })
@@ -170,19 +209,104 @@ mod tests {
         for (pattern, why) in [
             ("a*", "it matches an empty text"),
             ("(a", "not a regular expression: unclosed group"),
-            ("(?:a{1000}){1000}", "it takes too much memory"),
+            (r"x|\b", "it matches an empty text"),
+            ("a{4097}", "each match is longer than 4096 bytes"),
+            ("(?:[a-z]{0,1000}x){1,1000}", "it takes too much memory"),
         ] {
             let said = wrong(&["fine".to_owned(), pattern.to_owned()]);
             assert_eq!(said, Some((Some(1), why.to_owned())));
         }
-        let large = vec!["[a-z]{200}".repeat(100); 40];
+        let large = vec!["[a-z]{200}".repeat(20); 80];
         assert_eq!(wrong(&large), Some((None, "all patterns together take too much memory".to_owned())));
     }
 
     #[test]
-    fn a_search_takes_time_by_the_length_of_its_text_alone() {
-        // The classic case for what goes back and tries again: it would take longer than the world is old.
-        let own = Patterns::new(&Redaction { keys: true, patterns: vec!["(x+x+)+y".to_owned()] });
-        assert_eq!(own.redacted(&"x".repeat(100_000)), None);
+    fn known_forms_are_found_at_any_length() {
+        let lines = "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF0qJDr8\n".repeat(1_500);
+        let pem = format!("-----BEGIN RSA PRIVATE KEY-----\n{lines}-----END RSA PRIVATE KEY-----");
+        let long = "aB3_".repeat(10_000);
+        for secret in [pem, format!("eyJ{long}.eyJ{long}.{long}"), format!("Bearer {long}"), format!("sk-{long}")] {
+            let text = format!("before {secret} after");
+            assert_eq!(keys().redacted(&text), Some(("before [redacted] after".to_owned(), 1)), "{}", &text[..40]);
+        }
+    }
+
+    #[test]
+    fn matches_that_overlap_are_redacted_as_one() {
+        let patterns = own(&["abcd", "cdef", "defg"]);
+        assert_eq!(patterns.redacted("abcdefg abcd"), Some(("[redacted] [redacted]".to_owned(), 2)));
+    }
+
+    #[test]
+    fn matches_across_window_borders_are_found() {
+        let long = format!("<cc>{}</cc>", "x".repeat(MATCH_MAX - 9));
+        let patterns = own(&["<cc>.*?</cc>", r"\bhush\b"]);
+        for secret in [long.as_str(), "hush"] {
+            for before in (12_000..17_000).step_by(53) {
+                let before = "y ".repeat(before / 2);
+                let text = format!("{before}{secret} {before}");
+                assert_eq!(patterns.redacted(&text).unwrap().0, format!("{before}[redacted] {before}"));
+            }
+        }
+    }
+
+    /// Neither the end of a window nor its beginning is the end of a word.
+    #[test]
+    fn window_borders_make_no_matches() {
+        let patterns = own(&[r"\bhush\b", "(?m)^rush$", r"\A_+\z"]);
+        for before in 12_200..12_400 {
+            let text = format!("{}hushhushrush{}", "_".repeat(before), "_".repeat(30_000));
+            assert_eq!(patterns.redacted(&text), None);
+        }
+        for before in 16_300..16_400 {
+            let text = format!("{}hushhushrush{}", "é".repeat(before / 2), "é".repeat(10_000));
+            assert_eq!(patterns.redacted(&text), None);
+        }
+        let text = format!("{} hush, {}", "é".repeat(30_000), "é".repeat(30_000));
+        assert_eq!(patterns.redacted(&text).unwrap().1, 1);
+    }
+
+    /// The texts are as dense with matches, and with beginnings of matches, as they can be.
+    #[test]
+    fn search_reads_linearly_on_dense_texts() {
+        let cc = own(&["<cc>.*</cc>", "[0-9]{4}"]);
+        let token = format!("eyJaaaaaaaa-AKIA{}-", "A".repeat(16));
+        let pem = "-----BEGIN PRIVATE KEY-----";
+        for (patterns, part) in [
+            (&keys(), token.as_str()),
+            (&keys(), "eyJaaaaaaaa.eyJaaaaaaaa.aaa "),
+            (&keys(), "SG.aaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaa."),
+            (&keys(), "bearer aaaaaaaaaaaaaaaaaaaaaaaaa= "),
+            (&keys(), pem),
+            (&cc, "1234 "),
+            (&cc, "<cc>1234 "),
+            (&cc, "<cc>1234</cc> "),
+            (&cc, "<cc>1234</cc>\n"),
+            (&own(&["(x+x+)+y", "x+"]), "x"),
+            (&own(&[r"\bhush\b"]), "é hush "),
+        ] {
+            let read = |bytes: usize| {
+                let text = part.repeat(bytes / part.len());
+                let matches = patterns.search(&text, &AtomicBool::new(false));
+                assert!(!matches.is_withheld, "{part}");
+                matches.read
+            };
+            let (once, twice) = (read(256 << 10), read(512 << 10));
+            assert!(twice <= once * 21 / 10, "{part}: {once} bytes are read, and {twice} of twice the text");
+        }
+    }
+
+    #[test]
+    fn text_is_withheld_once_its_budget_is_spent() {
+        // Each match reads a window to its end.
+        let patterns = own(&["[0-9]{4}(?:.*x)?"]);
+        let matches = patterns.search(&"1234 ".repeat(50_000), &AtomicBool::new(false));
+        assert_eq!(matches, Matches { is_withheld: true, ..Matches::default() });
+        assert_eq!(patterns.redacted("1234 5678"), Some(("[redacted] [redacted]".to_owned(), 2)));
+    }
+
+    #[test]
+    fn search_stops_when_it_is_cancelled() {
+        assert!(keys().search("AKIAIOSFODNN7EXAMPLE", &AtomicBool::new(true)).is_withheld);
     }
 }

@@ -5,6 +5,7 @@ use crate::protocol::json;
 use crate::protocol::json::Members;
 use crate::protocol::value::splice;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the texts below a value are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,18 +40,29 @@ impl Scope {
     }
 }
 
-/// The value without secrets, where its texts have any, and how many they had.
-pub(super) fn redacted(raw: &[u8], scope: Scope, patterns: &Patterns) -> Option<(Vec<u8>, usize)> {
-    let mut found = Found { raw, patterns, changes: Vec::new(), count: 0 };
+/// Stands in the place of a secret.
+const REDACTED: &str = "[redacted]";
+/// Stands in the place of a text whose search was given up.
+const WITHHELD: &str = "\"[withheld: too much work to search for secrets]\"";
+
+/// The value without secrets, where its texts have any, and how many they had. The work stops once it is cancelled: what it gives then
+/// is of no use.
+pub(super) fn redacted(
+    raw: &[u8],
+    scope: Scope,
+    patterns: &Patterns,
+    is_cancelled: &AtomicBool,
+) -> Option<(Vec<u8>, usize)> {
+    let mut found = Found { raw, patterns, is_cancelled, changes: Vec::new() };
     found.walk(json::space(raw, 0)..raw.len(), scope);
-    (found.count > 0).then(|| (splice::replace(raw, &found.changes), found.count))
+    (!found.changes.is_empty()).then(|| (splice::replace(raw, &found.changes), found.changes.len()))
 }
 
 struct Found<'a> {
     raw: &'a [u8],
     patterns: &'a Patterns,
-    changes: Vec<(Range<usize>, String)>,
-    count: usize,
+    is_cancelled: &'a AtomicBool,
+    changes: Vec<(Range<usize>, &'static str)>,
 }
 
 impl Found<'_> {
@@ -76,15 +88,18 @@ impl Found<'_> {
     }
 
     fn text(&mut self, place: Range<usize>) {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return;
+        }
         let written = &self.raw[place.clone()];
-        let redacted = match json::unquote(written) {
-            Some(text) => self.patterns.redacted(&text).map(|(text, count)| (json::quote(&text), count)),
-            // It has half a letter that no text of ours can have: as it is written, then.
-            None => std::str::from_utf8(written).ok().and_then(|text| self.patterns.redacted(text)),
-        };
-        if let Some((text, count)) = redacted {
-            self.changes.push((place, text));
-            self.count += count;
+        let Some(text) = json::unquote_lossy(written) else { return };
+        let matches = self.patterns.search(&text, self.is_cancelled);
+        if matches.is_withheld {
+            self.changes.push((place, WITHHELD));
+        } else if !matches.places.is_empty() {
+            let places = json::written_places(written, &matches.places);
+            let places = places.into_iter().map(|found| place.start + found.start..place.start + found.end);
+            self.changes.extend(places.map(|found| (found, REDACTED)));
         }
     }
 }
@@ -96,7 +111,7 @@ mod tests {
 
     fn of(raw: &str, scope: Scope) -> Option<(String, usize)> {
         let patterns = Patterns::new(&Redaction { keys: false, patterns: vec!["hush(?-u:\\b)".to_owned()] });
-        let (text, count) = redacted(raw.as_bytes(), scope, &patterns)?;
+        let (text, count) = redacted(raw.as_bytes(), scope, &patterns, &AtomicBool::new(false))?;
         Some((String::from_utf8(text).unwrap(), count))
     }
 
@@ -107,7 +122,7 @@ mod tests {
         let (text, count) = of(result, Scope::Result).unwrap();
         assert_eq!(count, 3);
         let expected = result
-            .replace(r#""a hush, \"hush\" \u00e9""#, r#""a [redacted], \"[redacted]\" é""#)
+            .replace(r#""a hush, \"hush\" \u00e9""#, r#""a [redacted], \"[redacted]\" \u00e9""#)
             .replace(r#""text":"hush","_meta""#, r#""text":"[redacted]","_meta""#);
         assert_eq!(text, expected);
         for (result, expected) in [
@@ -143,9 +158,30 @@ mod tests {
         assert_eq!(of(notice, Scope::Notice).unwrap().0, r#"{"progressToken":"hush","message":"[redacted]"}"#);
     }
 
+    /// Escapes hide nothing, in a text with a lone surrogate either; the rest of the text stays as it is written.
     #[test]
-    fn a_text_with_half_a_letter_is_redacted_as_it_is_written() {
-        let params = r#"{"arguments":{"x":"\ud800 hush"}}"#;
-        assert_eq!(of(params, Scope::Params).unwrap().0, r#"{"arguments":{"x":"\ud800 [redacted]"}}"#);
+    fn redaction_sees_through_escapes_beside_lone_surrogates() {
+        for (written, expected) in [
+            (r"\ud800 hush", r"\ud800 [redacted]"),
+            (r"\ud800 \u0068ush \n\\", r"\ud800 [redacted] \n\\"),
+            (
+                r"\udc00\u00e9 h\u0075s\u0068, \ud83d\ude00 hush\ud83d",
+                r"\udc00\u00e9 [redacted], \ud83d\ude00 [redacted]\ud83d",
+            ),
+        ] {
+            let params = |text: &str| format!(r#"{{"arguments":{{"x":"{text}"}}}}"#);
+            let result = |text: &str| format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+            assert_eq!(of(&params(written), Scope::Params).unwrap().0, params(expected));
+            assert_eq!(of(&result(written), Scope::Result).unwrap().0, result(expected));
+        }
+    }
+
+    #[test]
+    fn withheld_text_is_replaced_as_a_whole() {
+        let patterns = Patterns::new(&Redaction { keys: false, patterns: vec!["[0-9]{4}(?:.*x)?".to_owned()] });
+        let params = format!(r#"{{"arguments":{{"x":"{}","y":"1234"}}}}"#, "1234 ".repeat(20_000));
+        let (text, count) = redacted(params.as_bytes(), Scope::Params, &patterns, &AtomicBool::new(false)).unwrap();
+        let expected = format!(r#"{{"arguments":{{"x":{WITHHELD},"y":"[redacted]"}}}}"#);
+        assert_eq!((String::from_utf8(text).unwrap(), count), (expected, 2));
     }
 }

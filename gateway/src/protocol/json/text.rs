@@ -2,6 +2,7 @@
 
 use crate::steps;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The text of a raw JSON string; `None` where it is none, or holds a lone surrogate.
 pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
@@ -11,6 +12,79 @@ pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
         return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
     }
     serde_json::from_slice::<String>(raw).ok().map(Cow::Owned)
+}
+
+/// The text of a raw JSON string, with U+FFFD in the place of each lone surrogate.
+pub fn unquote_lossy(raw: &[u8]) -> Option<Cow<'_, str>> {
+    if let Some(text) = unquote(raw) {
+        return Some(text);
+    }
+    let mut text = String::with_capacity(raw.len());
+    for (_, character) in characters(inside(raw)?) {
+        text.push(character);
+    }
+    Some(Cow::Owned(text))
+}
+
+/// The places in a raw JSON string of places in its text, as [`unquote_lossy`] gives it. They are in order and do not overlap.
+pub fn written_places(raw: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
+    let Some(inner) = inside(raw) else { return Vec::new() };
+    let mut written = Vec::with_capacity(places.len());
+    let (mut characters, mut at, mut written_at) = (characters(inner), 0, 0);
+    let mut written_place_of = |place: usize| {
+        while at < place
+            && let Some((length, character)) = characters.next()
+        {
+            at += character.len_utf8();
+            written_at += length;
+        }
+        written_at + 1
+    };
+    for place in places {
+        written.push(written_place_of(place.start)..written_place_of(place.end));
+    }
+    written
+}
+
+fn inside(raw: &[u8]) -> Option<&str> {
+    std::str::from_utf8(raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?).ok()
+}
+
+/// The characters of a valid JSON string, each with the length in which it is written.
+fn characters(inner: &str) -> impl Iterator<Item = (usize, char)> {
+    steps::add(inner.len());
+    let mut rest = inner;
+    std::iter::from_fn(move || {
+        let character = rest.chars().next()?;
+        let (length, character) = if character == '\\' { escaped(rest) } else { (character.len_utf8(), character) };
+        rest = rest.get(length..).unwrap_or_default();
+        Some((length, character))
+    })
+}
+
+/// The character of the escape that a text begins with, and how long the escape is.
+fn escaped(text: &str) -> (usize, char) {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    match text.as_bytes().get(1) {
+        Some(b'u') => match (unit(0), unit(6)) {
+            (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
+                (12, char::decode_utf16([high, low]).next().and_then(Result::ok).unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
+            (first, _) => {
+                (6, first.and_then(|unit| char::from_u32(unit.into())).unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
+        },
+        Some(b'n') => (2, '\n'),
+        Some(b't') => (2, '\t'),
+        Some(b'r') => (2, '\r'),
+        Some(b'b') => (2, '\u{8}'),
+        Some(b'f') => (2, '\u{c}'),
+        Some(other) => (2, char::from(*other)),
+        None => (1, '\\'),
+    }
 }
 
 /// Whether a JSON text has half of a UTF-16 pair alone: programs whose strings are UTF-8 cannot read that.

@@ -23,12 +23,12 @@ pub(crate) fn text(raw: &[u8], path: &[&str]) -> Option<(String, Range<usize>)> 
 }
 
 /// The text with some places written anew; the places are in order and do not overlap.
-pub(crate) fn replace(raw: &[u8], changes: &[(Range<usize>, String)]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len() + changes.iter().map(|(_, text)| text.len()).sum::<usize>());
+pub(crate) fn replace<T: AsRef<str>>(raw: &[u8], changes: &[(Range<usize>, T)]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len() + changes.iter().map(|(_, text)| text.as_ref().len()).sum::<usize>());
     let mut at = 0;
     for (place, text) in changes {
         out.extend_from_slice(&raw[at..place.start]);
-        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(text.as_ref().as_bytes());
         at = place.end;
     }
     out.extend_from_slice(&raw[at..]);
@@ -44,7 +44,7 @@ mod tests {
         let raw = br#" {"a":{"b" : "x"},"c":[1]} "#;
         let (text, place) = text(raw, &["a", "b"]).unwrap();
         assert_eq!(text, "x");
-        assert_eq!(replace(raw, &[(place, "\"yy\"".into())]), br#" {"a":{"b" : "yy"},"c":[1]} "#);
+        assert_eq!(replace(raw, &[(place, "\"yy\"")]), br#" {"a":{"b" : "yy"},"c":[1]} "#);
         assert_eq!(find(raw, &["c", "b"]), None);
         assert_eq!(find(raw, &["d"]), None);
         assert_eq!(find(br#"{"a":1,"\u0061":22}"#, &["a"]), Some(16..18), "the last of two");
