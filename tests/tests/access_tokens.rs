@@ -299,33 +299,6 @@ async fn streams_end_with_their_token_and_the_session_goes_on_with_the_next_one(
 }
 
 #[tokio::test]
-async fn a_session_is_not_there_for_a_token_that_opens_less() {
-    let (up, issuer) = (up(LEGACY).await, Issuer::start().await);
-    let roles = "[auth.roles.all]\nupstreams = [\"*\"]\n[auth.roles.none]\nupstreams = []\n";
-    let rules = "roles = [\"none\"]\nrules = [{ scope = \"all\", roles = [\"all\"] }]";
-    let gateway = Gateway::serve(&config(&up, &format!("{roles}{}", issuer.entry(rules)))).await;
-    let strong = Client::bearing(&gateway.reach(), LEGACY, &issuer.token(RESOURCE, "ann", "all")).await;
-    strong.tools_until("the upstream is there", |tools| tools.contains(&"up__echo".into())).await;
-    let weak = format!("Bearer {}", issuer.token(RESOURCE, "ann", ""));
-    let session = strong.http().session_id().expect("a session");
-    let mut told = Vec::new();
-    for session in [&*session, "nowhere"] {
-        let headers = [
-            ("accept", "application/json, text/event-stream"),
-            ("content-type", "application/json"),
-            ("mcp-protocol-version", "2025-11-25"),
-            ("mcp-session-id", session),
-            ("authorization", &*weak),
-        ];
-        let text = Request::new("tools/list", "{}").text(LEGACY, "7");
-        let answer = wire::exchange(&gateway.url, "POST", &headers, &text).await;
-        told.push((answer.status, answer.header("content-type").map(str::to_owned), body(&answer)));
-    }
-    assert_eq!((told[0].0, &told[0]), (404, &told[1]), "it is as if it were nowhere");
-    assert!(!strong.tools().await.is_empty(), "nobody has lost it");
-}
-
-#[tokio::test]
 async fn a_token_that_says_nothing_is_asked_about_once_for_all_who_show_it() {
     let (up, issuer) = (up(MODERN).await, Issuer::start().await);
     let asked = "introspection = { client_id = \"gate\", client_secret = \"canary-introspection\" }";

@@ -82,6 +82,7 @@ mod revived;
 mod rights;
 mod rounds;
 mod service_manager;
+mod session_rights;
 mod shapes;
 mod shared;
 mod shares;

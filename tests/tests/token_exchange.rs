@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trunkline_tests::authority::Authority;
-use trunkline_tests::client::{Client, http as wire, tool};
+use trunkline_tests::client::{Answer, Client, http as wire, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::issuer::Issuer;
 use trunkline_tests::revision::Revision;
@@ -33,13 +33,17 @@ struct Stage {
 
 impl Stage {
     async fn new(revision: Revision) -> Stage {
+        Stage::with_skew(revision, "0s").await
+    }
+
+    async fn with_skew(revision: Revision, skew: &str) -> Stage {
         let (up, authority) = (Upstream::http(Script::new("up", revision)).await, Authority::start().await);
         up.guarded_by(&authority);
         let issuer = Issuer::start().await;
         let config = Config::new()
             .upstream_with(&up, &authority.exchanging(", scopes = [\"a\"]"))
             .server("public_url = \"https://mcp.example.com\"")
-            .section(&format!("{}{ROBOT}", issuer.entry("clock_skew = \"0s\"")));
+            .section(&format!("{}{ROBOT}", issuer.entry(&format!("clock_skew = \"{skew}\""))));
         let gateway = Gateway::serve(&config).await;
         Stage { up, authority, issuer, gateway, revision }
     }
@@ -85,6 +89,14 @@ impl Stage {
         }
         let borne = self.authority.judged.all().into_iter().skip(mark);
         borne.filter_map(|(kind, token, _)| (kind == "tools/call").then_some(token)).collect()
+    }
+
+    /// Nothing is told of the upstream but that it is there.
+    async fn has_no_failure(&self) {
+        let status = String::from_utf8_lossy(&self.gateway.look("/api/v1/upstreams").await.body).into_owned();
+        assert!(!status.contains("\"failed\"") && !status.contains("\"degraded\""), "{status}");
+        let failures = self.gateway.stderr.all().into_iter().filter(|line| line.contains("upstream failed"));
+        assert_eq!(failures.collect::<Vec<_>>(), Vec::<String>::new());
     }
 
     /// No token of a client has reached the upstream with any request.
@@ -147,25 +159,84 @@ async fn each_call_goes_with_what_its_own_token_was_exchanged_for_whatever_other
 }
 
 #[tokio::test]
-async fn a_session_that_was_opened_with_a_token_is_not_there_for_one_that_allows_less() {
+async fn session_goes_on_with_tokens_that_allow_something_else() {
     let stage = Stage::new(LEGACY).await;
     let [more, few, same] = ["x admin", "x", "admin x"].map(|scope| stage.issuer.token(RESOURCE, "ann", scope));
     let admin = stage.client(&more).await;
     calls(&admin, 1).await;
     let session = admin.http().session_id().expect("a session");
-    for (token, status) in [(&few, 404), (&same, 200)] {
+    let other = stage.client(&stage.issuer.token(RESOURCE, "bob", "x")).await.http().session_id().expect("a session");
+    for (token, session, status) in [(&few, &session, 200), (&same, &session, 200), (&more, &other, 404)] {
         let authorization = format!("Bearer {token}");
         let headers = [
             ("accept", "application/json, text/event-stream"),
             ("content-type", "application/json"),
             ("mcp-protocol-version", "2025-11-25"),
-            ("mcp-session-id", &*session),
+            ("mcp-session-id", &**session),
             ("authorization", &*authorization),
         ];
         let text = tool("up__echo", "{}").text(LEGACY, "7");
         assert_eq!(wire::exchange(&stage.gateway.url, "POST", &headers, &text).await.status, status, "{token}");
     }
-    assert_eq!(stage.exchanged(), [more, same]);
+    // Each call goes with the token for which its own was exchanged.
+    assert_eq!(stage.exchanged(), [more, few, same]);
+    assert_eq!(stage.shown().len(), 3);
+}
+
+/// The challenge of a 401 that answers a call, whose body has an error of JSON-RPC.
+fn challenge(answer: &Answer) -> &str {
+    assert_eq!(answer.status, 401, "{}", answer.message());
+    assert_eq!(answer.code(), -32600, "{}", answer.message());
+    answer.header("www-authenticate").expect("a challenge")
+}
+
+#[tokio::test]
+async fn expired_token_within_the_leeway_is_not_exchanged() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::with_skew(revision, "30s").await;
+        let mut claims = stage.issuer.claims(RESOURCE, "ann", -2);
+        claims["scope"] = "x".into();
+        let expired = stage.issuer.signed(&claims);
+        let (ann, bob) = (stage.client(&expired).await, stage.client(&stage.issuer.token(RESOURCE, "bob", "x")).await);
+        calls(&bob, 1).await;
+        // More often than the failures after which a breaker opens.
+        for _ in 0..10 {
+            let refused = ann.call_once("up__echo", "{}").await;
+            let said = challenge(&refused);
+            assert!(said.contains("error=\"invalid_token\"") && said.contains("resource_metadata="), "{said}");
+            assert!(refused.message().contains("has expired"), "{}", refused.message());
+        }
+        assert!(!stage.exchanged().contains(&expired), "{revision}: nobody else is shown it");
+        calls(&bob, 1).await;
+        calls(&stage.client(&stage.issuer.token(RESOURCE, "ann", "x")).await, 1).await;
+        stage.has_no_failure().await;
+    }
+}
+
+#[tokio::test]
+async fn refused_exchange_is_a_401_and_no_failure_of_the_upstream() {
+    for revision in [LEGACY, MODERN] {
+        let stage = Stage::new(revision).await;
+        let [first, next] = [600, 601].map(|lasts| {
+            let mut claims = stage.issuer.claims(RESOURCE, "ann", lasts);
+            claims["scope"] = "x".into();
+            stage.issuer.signed(&claims)
+        });
+        let (ann, bob) = (stage.client(&first).await, stage.client(&stage.issuer.token(RESOURCE, "bob", "x")).await);
+        let [of_ann, of_bob] = [stage.borne(&[&ann]).await, stage.borne(&[&bob]).await].map(|borne| borne[0].clone());
+        for word in ["invalid_grant", "invalid_token", "invalid_request"] {
+            stage.authority.dismiss(&of_ann);
+            stage.authority.refuses(Some((400, &format!("{{\"error\":\"{word}\"}}"))));
+            for _ in 0..10 {
+                challenge(&ann.call_once("up__echo", "{}").await);
+            }
+        }
+        assert_eq!(stage.borne(&[&bob]).await, [of_bob], "{revision}: he has his token");
+        stage.authority.refuses(None);
+        calls(&stage.client(&next).await, 1).await;
+        assert_eq!(stage.exchanged().last(), Some(&next), "{revision}");
+        stage.has_no_failure().await;
+    }
 }
 
 #[tokio::test]

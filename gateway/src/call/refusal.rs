@@ -49,6 +49,8 @@ pub enum Reason {
     Login,
     /// A person is to log in to the upstream again, for more than the login allows, and nothing ran.
     Scope,
+    /// The access token of the caller is refused where it is exchanged, and nothing ran.
+    Unauthenticated,
     /// Somebody has to approve the tool first, and nothing was sent.
     Held,
     /// A queue is full, and nothing was sent.
@@ -178,7 +180,7 @@ impl Refusal {
         match self.reason {
             _ if self.page.is_some() && !revision.is_modern() => rpc_error::URL_ELICITATION_REQUIRED,
             Reason::Parse => rpc_error::PARSE,
-            Reason::InvalidRequest => rpc_error::INVALID_REQUEST,
+            Reason::InvalidRequest | Reason::Unauthenticated => rpc_error::INVALID_REQUEST,
             Reason::UnknownMethod => rpc_error::METHOD_NOT_FOUND,
             Reason::InvalidParams => rpc_error::INVALID_PARAMS,
             Reason::ResourceNotFound(_) if revision.is_modern() => rpc_error::INVALID_PARAMS,

@@ -66,6 +66,8 @@ pub enum CauseCode {
     CredentialsRejected,
     /// Who gives out tokens for the upstream refuses one.
     TokenRefused,
+    /// The access token of a client cannot be exchanged: it has expired, or the authorization server refuses it.
+    ClientTokenRefused,
     /// A person is to log in to the upstream.
     LoginRequired,
     /// Another login was made in place of the one whose sessions are open.
@@ -149,6 +151,7 @@ impl CauseCode {
             Self::WebSocketClosed(_) => "websocket_closed",
             Self::CredentialsRejected => "credentials_rejected",
             Self::TokenRefused => "token_refused",
+            Self::ClientTokenRefused => "client_token_refused",
             Self::LoginRequired => "login_required",
             Self::LoginChanged => "login_changed",
             Self::ScopeRequired => "scope_required",

@@ -171,7 +171,7 @@ fn known(auth: &Auth, rights: &RightsBook, before: &[Known]) -> Vec<Known> {
     let known = |token: &Token| {
         let principal = Principal::of_token(&token.name);
         let grants = rights.of(&principal);
-        let credential = Credential { principal, grants, revocation: Revocation::possible() };
+        let credential = Credential { principal, grants, revocation: Revocation::possible(), expires: None };
         let mut known = Known { digest: token.digest, credential, expires: token.expires };
         let same = before.iter().find(|old| old.is(&known) && !old.credential.revocation.is_revoked());
         if let Some(same) = same {
@@ -336,7 +336,7 @@ where
         let credential = match verdict {
             Verdict::Open => self.user.as_ref().map(|user| {
                 let (principal, grants, revocation) = (user.clone(), Grants::all(), self.door.open.now());
-                Credential { principal, grants, revocation }
+                Credential { principal, grants, revocation, expires: None }
             }),
             Verdict::Good(credential) => {
                 self.door.accepted.increment(1);

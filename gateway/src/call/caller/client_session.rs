@@ -1,10 +1,13 @@
 //! A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 
+use super::grants::Grants;
 use super::host::{KNOWN_HOSTS, KnownHost};
+use super::principal::Principal;
 use crate::call::reply::ask::Ask;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
+use arc_swap::ArcSwapOption;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -45,6 +48,24 @@ pub struct ClientSession {
     instances: Notify,
     /// Whether it may see other lists than everyone does.
     has_lists: AtomicBool,
+    /// The rights of the token that its client has shown last, once they differ from those at its handshake.
+    rights: ArcSwapOption<SessionRights>,
+}
+
+/// The rights of a session: its principal, with what its token allows, and its grants.
+#[derive(Debug, Clone)]
+pub struct SessionRights {
+    /// The principal. The name is the same for all tokens of a session.
+    pub principal: Principal,
+    /// The grants.
+    pub grants: Grants,
+}
+
+impl SessionRights {
+    /// Whether both come of tokens that allow the same.
+    pub fn is(&self, other: &Self) -> bool {
+        self.principal.is_as(&other.principal) && self.grants.is(&other.grants)
+    }
 }
 
 impl ClientSession {
@@ -64,6 +85,7 @@ impl ClientSession {
             wished: OnceLock::new(),
             instances: Notify::new(),
             has_lists: AtomicBool::new(false),
+            rights: ArcSwapOption::empty(),
         }
     }
 
@@ -167,6 +189,16 @@ impl ClientSession {
     /// Resolves when it has got an instance since the last call. At most one task waits.
     pub async fn next_instance(&self) {
         self.instances.notified().await;
+    }
+
+    /// Its client shows a token with these rights: all that listens for the session has them from now on.
+    pub fn set_rights(&self, rights: SessionRights) {
+        self.rights.store(Some(Arc::new(rights)));
+    }
+
+    /// The rights of its last token; `None` while they are those of its handshake.
+    pub fn rights(&self) -> Option<Arc<SessionRights>> {
+        self.rights.load_full()
     }
 
     /// Puts a question to it that belongs to no call; gives it back where the session cannot be asked.

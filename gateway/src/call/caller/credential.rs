@@ -24,6 +24,8 @@ pub struct Credential {
     pub grants: Grants,
     /// Whether it still counts.
     pub revocation: Revocation,
+    /// The expiry that its access token names, without the leeway for clock skew: nobody else is shown the token from then on.
+    pub expires: Option<SystemTime>,
 }
 
 /// A request that is let in. What it is let in with stands beside it: among its extensions it would cost a map of them each time.
@@ -44,7 +46,7 @@ impl Credential {
     /// It was found by this token, which upstreams may have exchanged for one of theirs.
     pub fn note_token(&self, token: &[u8], digest: [u8; 32]) {
         let revocation = self.revocation.clone();
-        subject::note(&self.principal, (token, digest), self.revocation.ends(), move || !revocation.is_revoked());
+        subject::note(&self.principal, (token, digest), self.expires, move || !revocation.is_revoked());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who makes a call: principal, grants, revision, capabilities.
 
-use super::client_session::ClientSession;
+use super::client_session::{ClientSession, SessionRights};
 use super::grants::Grants;
 use super::principal::Principal;
 use crate::call::share::Share;
@@ -39,6 +39,17 @@ impl Caller {
     /// Whose share of what all have in common its calls take.
     pub fn share(&self) -> Share {
         Share::of(&self.principal, self.address)
+    }
+
+    /// Its rights.
+    pub fn rights(&self) -> SessionRights {
+        SessionRights { principal: self.principal.clone(), grants: self.grants.clone() }
+    }
+
+    /// The same caller with these rights.
+    #[must_use]
+    pub fn with_rights(&self, rights: &SessionRights) -> Self {
+        Self { principal: rights.principal.clone(), grants: rights.grants.clone(), ..self.clone() }
     }
 
     /// What it can be asked.

@@ -21,7 +21,7 @@ pub mod trace;
 // Hosts that take only so many tools.
 mod host;
 
-pub use client_session::ClientSession;
+pub use client_session::{ClientSession, SessionRights};
 pub use grants::{Grants, WeakGrants};
 pub use identity::{Caller, Can};
 pub use peer::Peer;

@@ -2,7 +2,7 @@
 
 use super::last_caller::LastCaller;
 use crate::call::caller::credential::Revocation;
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::{Grants, Principal, SessionRights};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::share::Share;
 use crate::protocol::frame::Method;
@@ -37,6 +37,11 @@ impl Who {
     /// A principal that may everything, for good.
     pub(crate) fn of(principal: Principal) -> Self {
         Self { principal, address: None, grants: Grants::all(), revocation: Revocation::never(), last: Arc::default() }
+    }
+
+    /// The rights of its token.
+    pub(crate) fn rights(&self) -> SessionRights {
+        SessionRights { principal: self.principal.clone(), grants: self.grants.clone() }
     }
 
     /// Whose share of what all have in common its requests take.

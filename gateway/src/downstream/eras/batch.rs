@@ -11,7 +11,7 @@ use crate::downstream::edge::{Edge, client_era};
 use crate::downstream::response::EncodedResponse;
 use crate::downstream::response::steps::{Cut, Lose, Lost, StepQueue, Turn};
 use crate::downstream::running::RunningCall;
-use crate::downstream::session::client::Session;
+use crate::downstream::session::requester::Requester;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent, UNCOUNTED};
 use crate::memory::{Composed, charged, joined};
@@ -69,14 +69,15 @@ pub(crate) fn is_method(method: &Method) -> bool {
 /// Begins the requests of a `batch`, each as if it had come alone.
 pub(crate) fn begin(
     edge: &Arc<Edge>,
-    session: &Arc<Session>,
+    requester: &Requester,
     stream: Stream,
     (id, params): (&Id, &Object),
 ) -> Result<Batch, Refusal> {
-    let budget = edge.budget.owned_by(session.caller.share().owner());
+    let session = &requester.session;
+    let budget = edge.budget.owned_by(session.caller().share().owner());
     let requests = aside(params.raw().len(), || requests_of(params, &budget))?;
     let open = session.open.enter(id)?;
-    let slots = requests.into_iter().map(|request| slot(edge, session, stream, request)).collect();
+    let slots = requests.into_iter().map(|request| slot(edge, requester, stream, request)).collect();
     Ok(Batch { slots, shape: Shape::Method(id.clone(), Some(open)), held: None, budget })
 }
 
@@ -123,32 +124,34 @@ fn tagged(element: Bytes, budget: &Budget) -> Result<Bytes, Refusal> {
     }
 }
 
-fn slot(edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream, request: Request) -> Slot {
-    Slot::Running(legacy::request(edge, session, stream, request))
+fn slot(edge: &Arc<Edge>, requester: &Requester, stream: Stream, request: Request) -> Slot {
+    Slot::Running(legacy::request(edge, requester, stream, request))
 }
 
 impl Batch {
     /// Begins what an array asks; `None` where nothing is to be answered.
-    pub(crate) fn of_array(edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream, array: Array) -> Option<Self> {
+    pub(crate) fn of_array(edge: &Arc<Edge>, requester: &Requester, stream: Stream, array: Array) -> Option<Self> {
+        let session = &requester.session;
         let status = if array.asks() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let slots: Vec<_> = array.elements.into_iter().map(|one| begun(one, edge, session, stream)).collect();
+        let slots: Vec<_> = array.elements.into_iter().map(|one| begun(one, edge, requester, stream)).collect();
         for (method, params, meta) in array.notifications {
-            legacy::notification(edge, session, method, params, meta);
+            legacy::notification(edge, requester, method, params, meta);
         }
         for (id, body) in array.responses {
             // Over stdio a response has no answer.
             let _refused = legacy::response(session, id.as_ref(), body);
         }
-        let budget = edge.budget.owned_by(session.caller.share().owner());
+        let budget = edge.budget.owned_by(session.caller().share().owner());
         (!slots.is_empty()).then_some(Self { slots, shape: Shape::Array(status), held: None, budget })
     }
 }
 
 /// Begins an element, or refuses it for itself.
-fn begun(element: Element, edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream) -> Slot {
+fn begun(element: Element, edge: &Arc<Edge>, requester: &Requester, stream: Stream) -> Slot {
+    let session = &requester.session;
     let (id, refusal) = match element {
         Element::Request(request) => match session.open.admits(&request.0) {
-            Ok(()) => return slot(edge, session, stream, request),
+            Ok(()) => return slot(edge, requester, stream, request),
             Err(refusal) => (Some(request.0), refusal),
         },
         Element::Refused(id, refusal) => (id, refusal),

@@ -10,6 +10,7 @@ use crate::downstream::questions::{Dialogue, LiveQuestions};
 use crate::downstream::response::ResponseEncoder;
 use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::{Session, Stage};
+use crate::downstream::session::requester::Requester;
 use crate::downstream::session::{ForeignAnswer, SUBSCRIPTIONS_MAX, Subscribing, nothing};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Id};
@@ -31,18 +32,19 @@ pub(crate) enum Stream {
 /// Makes the call of a session's request; what is refused here is answered like any other call.
 pub(crate) fn request(
     edge: &Arc<Edge>,
-    session: &Arc<Session>,
+    requester: &Requester,
     stream: Stream,
     (id, method, params, mut meta): (Id, Method, Object, Meta),
 ) -> RunningCall {
+    let session = &requester.session;
     session.touch();
     session.reach(Stage::Used);
     let token_is_sound = meta.token_is_sound();
     let mute = mute(session, stream);
     let trace = Trace::of(&mut meta);
-    let mut call = Call { trace, ..call(session, method, own(params), meta.rest, meta.progress_token.is_some()) };
+    let mut call = Call { trace, ..call(requester, method, own(params), meta.rest, meta.progress_token.is_some()) };
     if mute.is_some() {
-        call.caller = session.mute_caller().clone();
+        call.caller = requester.caller.mute().clone();
     }
     let mut asked = ResponseEncoder::of(id, &call, meta.progress_token);
     (asked.is_dialect, asked.mute) = (session.is_dialect, mute);
@@ -57,7 +59,7 @@ pub(crate) fn request(
         }
     };
     let reply = if token_is_sound {
-        answer(edge, session, call)
+        answer(edge, requester, call)
     } else {
         Err(invalid("`progressToken` must be an integer or a string of at most 1024 bytes"))
     };
@@ -102,7 +104,8 @@ pub(crate) fn response(session: &Session, id: Option<&Id>, body: Body) -> Result
 }
 
 /// Takes a session's notification.
-pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, params: Object, mut meta: Meta) {
+pub(crate) fn notification(edge: &Edge, requester: &Requester, method: Method, params: Object, mut meta: Meta) {
+    let session = &requester.session;
     session.touch();
     match method {
         Method::Cancelled => {
@@ -116,14 +119,15 @@ pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, param
         Method::Progress => {}
         method => {
             let trace = Trace::of(&mut meta);
-            let call = Call { is_notification: true, trace, ..call(session, method, params, meta.rest, false) };
+            let call = Call { is_notification: true, trace, ..call(requester, method, params, meta.rest, false) };
             drop(edge.call(call));
         }
     }
 }
 
 /// What the edge answers itself, and what goes on to the handler.
-fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refusal> {
+fn answer(edge: &Edge, requester: &Requester, call: Call) -> Result<Reply, Refusal> {
+    let session = &requester.session;
     let revision = session.revision();
     let empty = || Reply::complete(revision, nothing());
     match &call.method {
@@ -143,7 +147,7 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
                     format!("a session may be subscribed to {SUBSCRIPTIONS_MAX} resources; unsubscribe from some");
                 return Err(Refusal::new(Reason::Busy, why));
             }
-            Ok(Reply::live(Subscribing::new(edge, session, uri)))
+            Ok(Reply::live(Subscribing::new(edge, requester, uri)))
         }
         Method::ResourcesUnsubscribe => {
             let was_subscribed = session.notices.forget(&uri(&call)?);
@@ -171,14 +175,14 @@ fn uri(call: &Call) -> Result<Arc<str>, Refusal> {
     call.params.text(Key::Uri).map(Into::into).ok_or_else(|| invalid("`uri` must be a string"))
 }
 
-fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress: bool) -> Call {
+fn call(requester: &Requester, method: Method, params: Object, meta: Bytes, progress: bool) -> Call {
     Call {
         method,
         params,
         meta,
-        caller: session.caller.clone(),
+        caller: requester.caller.caller().clone(),
         progress,
-        log_level: session.level(),
+        log_level: requester.session.level(),
         is_notification: false,
         param_headers: None,
         public: None,

@@ -97,7 +97,7 @@ where
         let Stage::Working(map, deciding) = self.take() else { return Poll::Pending };
         // What it waited for was begun before: nobody is left to whom the answer could be shown.
         let response = match self.revocation.is_withdrawn() {
-            true => respond::revoked(),
+            true => respond::revoked(self.endpoint.challenge()),
             false => deciding.work.respond(&self.endpoint, first, map, &self.revocation),
         };
         Poll::Ready(self.last(response))
@@ -206,10 +206,10 @@ impl<B> Answering<B> {
     /// by its time was good when it was shown.
     fn begin(&self, who: Who, heads: &Heads<'_>, read: Result<(Bytes, Option<Hold>), Unread>) -> Begun {
         if self.revocation.is_withdrawn() {
-            return Err(Box::new(respond::revoked()));
+            return Err(Box::new(respond::revoked(self.endpoint.challenge())));
         }
         let Some(peer) = &self.peer else { return post::begin(&self.endpoint, who, heads, read) };
-        let taken = peer.take(read.map(|(text, _)| text), heads.trace());
+        let taken = peer.take(&who, read.map(|(text, _)| text), heads.trace());
         Err(Box::new(taken.unwrap_or_else(|unread| post::unread(&self.endpoint, &unread))))
     }
 }

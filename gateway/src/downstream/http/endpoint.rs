@@ -13,8 +13,8 @@ use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::Complaints;
-use http::HeaderMap;
-use std::sync::Arc;
+use http::{HeaderMap, HeaderValue};
+use std::sync::{Arc, OnceLock};
 
 /// The endpoint behind its service.
 pub(super) struct Endpoint {
@@ -27,8 +27,16 @@ pub(super) struct Endpoint {
     pub(super) bodies: Arc<Shares>,
     /// When it was last said that sessions were revived.
     pub(super) said: Complaints,
+    /// Makes the challenge for a token that is refused after its request was let in.
+    pub(super) challenge: OnceLock<Challenge>,
     anonymous: Who,
 }
+
+/// Makes a challenge; `None` where the token was of no authorization server.
+pub(super) type Challenge = Box<dyn Fn() -> Option<HeaderValue> + Send + Sync>;
+
+/// The challenge where nobody makes another one.
+const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 
 /// So many bodies of requests are waited for at once; one client alone gets half of them.
 const BODIES_MAX: usize = 2048;
@@ -38,7 +46,13 @@ impl Endpoint {
         let edge = Arc::new(Edge::new(handler, &config, levels, room));
         let sessions = Sessions::new(&config, edge.label, edge.budget.clone());
         let (clients, bodies) = (Arc::default(), Shares::new(BODIES_MAX, Part::OfFree));
-        Self { edge, config, sessions, clients, bodies, said: Complaints::default(), anonymous: Who::anonymous() }
+        let (said, challenge) = (Complaints::default(), OnceLock::new());
+        Self { edge, config, sessions, clients, bodies, said, challenge, anonymous: Who::anonymous() }
+    }
+
+    /// The challenge for a token that is refused after its request was let in.
+    pub(super) fn challenge(&self) -> HeaderValue {
+        self.challenge.get().and_then(|make| make()).unwrap_or(INVALID_TOKEN)
     }
 
     /// Whose request it is, as the layers before found out; without them there is nobody to tell apart, and `open` says whether that is
@@ -51,7 +65,9 @@ impl Endpoint {
     ) -> Result<Who, Share> {
         let (address, last) = (arrival.and_then(|arrival| arrival.client(headers)), last.clone());
         let who = match found {
-            Some(Credential { principal, grants, revocation }) => Who { principal, address, grants, revocation, last },
+            Some(Credential { principal, grants, revocation, .. }) => {
+                Who { principal, address, grants, revocation, last }
+            }
             None => Who { address, revocation: open, last, ..self.anonymous.clone() },
         };
         match arrival.filter(|arrival| !arrival.is_admitted()) {

@@ -11,6 +11,7 @@ use crate::downstream::response::dialect_2024_10_07;
 use crate::downstream::running::{DetachedCall, RunningCall};
 use crate::downstream::session::Subscribing;
 use crate::downstream::session::client::Session;
+use crate::downstream::session::requester::Requester;
 use crate::downstream::session::table::Full;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Id};
@@ -28,7 +29,7 @@ pub(super) fn initialize(
     (id, params, meta): (Id, Object, Meta),
 ) -> Result<Work, Refusal> {
     // An id that the client made up is ignored; one of its own sessions means that it asks twice.
-    if heads.named().is_some_and(|session| endpoint.sessions.find(session, &who).is_some()) {
+    if heads.named().is_some_and(|session| endpoint.sessions.find(session, &who.principal).is_some()) {
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
     let asks = handshake::read(&params)?;
@@ -39,9 +40,9 @@ pub(super) fn initialize(
         Arc::new(Session::single(who, revision, &endpoint.edge.budget))
     };
     if session.lasts {
-        session.notices.listen(&endpoint.edge, &session.caller, None);
+        session.notices.listen(&endpoint.edge, &session.caller(), None);
     }
-    let reply = handshake::answer(&endpoint.edge, &session.caller, meta);
+    let reply = handshake::answer(&endpoint.edge, &session.caller(), meta);
     let asked = ResponseEncoder::handshake(id, revision).in_dialect(is_dialect);
     let running = RunningCall::new(&endpoint.edge, asked, reply, None);
     Ok(Work::Handshake(session, running))
@@ -54,28 +55,29 @@ pub(super) fn request(
     heads: &Heads<'_>,
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
-    let session = session(endpoint, who, heads)?;
+    let requester = requester(endpoint, who, heads)?;
     if batch::is_method(&request.1) {
-        return Ok(match batch::begin(&endpoint.edge, &session, stream(heads), (&request.0, &request.2)) {
-            Ok(batch) => batched(endpoint, session, batch),
+        let begun = batch::begin(&endpoint.edge, &requester, stream(heads), (&request.0, &request.2));
+        return Ok(match begun {
+            Ok(batch) => batched(endpoint, requester.session, batch),
             Err(refusal) => {
-                let asked = ResponseEncoder::handshake(request.0, session.revision());
+                let asked = ResponseEncoder::handshake(request.0, requester.session.revision());
                 let refused = RunningCall::refused(&endpoint.edge, asked, refusal);
-                detached(endpoint, session, refused)
+                detached(endpoint, requester.session, refused)
             }
         });
     }
-    let running = legacy::request(&endpoint.edge, &session, stream(heads), request);
-    Ok(detached(endpoint, session, running))
+    let running = legacy::request(&endpoint.edge, &requester, stream(heads), request);
+    Ok(detached(endpoint, requester.session, running))
 }
 
 fn detached(endpoint: &Endpoint, session: Arc<Session>, running: RunningCall) -> Work {
-    let work = DetachedCall::new(&endpoint.edge, session.caller.share(), running);
+    let work = DetachedCall::new(&endpoint.edge, session.caller().share(), running);
     Work::Legacy(session, work)
 }
 
 fn batched(endpoint: &Endpoint, session: Arc<Session>, batch: batch::Batch) -> Work {
-    let work = DetachedCall::new(&endpoint.edge, session.caller.share(), batch);
+    let work = DetachedCall::new(&endpoint.edge, session.caller().share(), batch);
     Work::Batch(session, Box::new(work))
 }
 
@@ -86,8 +88,8 @@ pub(super) fn notification(
     heads: &Heads<'_>,
     (method, params, meta): (Method, Object, Meta),
 ) -> Result<(), Refusal> {
-    let session = session(endpoint, who, heads)?;
-    legacy::notification(&endpoint.edge, &session, method, params, meta);
+    let requester = requester(endpoint, who, heads)?;
+    legacy::notification(&endpoint.edge, &requester, method, params, meta);
     Ok(())
 }
 
@@ -113,14 +115,20 @@ pub(super) fn batch(
     heads: &Heads<'_>,
     frames: batch::Frames,
 ) -> Result<Option<Work>, Refusal> {
-    let session = session(endpoint, who, heads)?;
-    let array = frames.judge(session.revision())?.caused_by(heads.trace().as_deref()).deliver_responses(&session);
-    let batch = batch::Batch::of_array(&endpoint.edge, &session, stream(heads), array);
-    Ok(batch.map(|batch| batched(endpoint, session, batch)))
+    let requester = requester(endpoint, who, heads)?;
+    let array = frames.judge(requester.session.revision())?.caused_by(heads.trace().as_deref());
+    let array = array.deliver_responses(&requester.session);
+    let batch = batch::Batch::of_array(&endpoint.edge, &requester, stream(heads), array);
+    Ok(batch.map(|batch| batched(endpoint, requester.session, batch)))
 }
 
-/// The session of a request: the one that it names; its own for one request, where none are issued.
+/// The session of a request, which has the rights of the request from now on.
 pub(super) fn session(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Arc<Session>, Refusal> {
+    requester(endpoint, who, heads).map(|requester| requester.session)
+}
+
+/// The session of a request with the rights of that: the one that it names; its own for one request, where none are issued.
+fn requester(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Requester, Refusal> {
     let revision = match heads.version() {
         None => Revision::HEADERLESS,
         Some(text) => Revision::parse(text)
@@ -134,15 +142,16 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Resu
             })?,
     };
     match heads.named() {
-        Some(id) => match endpoint.sessions.find(id, who) {
-            Some(session) => Ok(session),
-            None => revived(endpoint, who, id),
-        },
+        Some(id) => {
+            let session = endpoint.sessions.find(id, &who.principal);
+            let session = session.map_or_else(|| revived(endpoint, who, id), Ok)?;
+            Ok(session.requester_with(who))
+        }
         None if endpoint.config.session.required => Err(Refusal::new(
             Reason::InvalidRequest,
             "the header `mcp-session-id` is missing; send `initialize` first, then the session id of its answer",
         )),
-        None => Ok(Arc::new(Session::single(who.clone(), revision, &endpoint.edge.budget))),
+        None => Ok(Arc::new(Session::single(who.clone(), revision, &endpoint.edge.budget)).requester()),
     }
 }
 
@@ -159,16 +168,17 @@ fn revived(endpoint: &Endpoint, who: &Who, id: &str) -> Result<Arc<Session>, Ref
         return Err(Refusal::new(Reason::Session, why));
     };
     if is_first {
-        let lost = match session.caller.tenant.as_ref().and_then(|tenant| tenant.wished_before()) {
+        let lost = match session.caller().tenant.as_ref().and_then(|tenant| tenant.wished_before()) {
             Some(true) => "",
             Some(false) => "; no subscriptions and no log level were kept for it",
             None if !session.notices.awaited().is_empty() => "; some of its subscriptions are lost",
             None => "; its subscriptions and its log level are lost",
         };
         edge.tasks.spawn_until_end(Subscribing::all_again(&session, edge));
-        session.notices.missed(handshake::lists(edge, &session.caller));
+        session.notices.missed(handshake::lists(edge, &session.caller()));
         if let Some(more) = endpoint.said.take("revived") {
-            let (principal, more) = (session.caller.principal.name(), left_unsaid(more));
+            let (caller, more) = (session.caller(), left_unsaid(more));
+            let principal = caller.principal.name();
             tracing::info!(principal, more, "session of an earlier run revived{lost}");
         }
     }

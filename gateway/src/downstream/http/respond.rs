@@ -19,7 +19,6 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
-const REVOKED: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const SOON: HeaderValue = HeaderValue::from_static("10");
 
 /// A JSON text, with a length.
@@ -93,10 +92,10 @@ pub(super) fn doubled(name: &HeaderName, is_modern: bool) -> Response<Body> {
 }
 
 /// What came, or is still asked for, by what counts no more.
-pub(super) fn revoked() -> Response<Body> {
+pub(super) fn revoked(challenge: HeaderValue) -> Response<Body> {
     let why = "what this request was let in with was revoked or has expired while it was under way";
     let mut response = misused(StatusCode::UNAUTHORIZED, why);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, REVOKED);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     response
 }
 

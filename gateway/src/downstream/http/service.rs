@@ -13,7 +13,7 @@ use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passes;
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -72,6 +72,11 @@ impl McpService {
         Self { endpoint, faces, open: OpenAccess::default(), arrival: None, last: Arc::default() }
     }
 
+    /// Makes the challenge with this for a token that is refused after its request was let in.
+    pub fn challenge_with(&self, make: impl Fn() -> Option<HeaderValue> + Send + Sync + 'static) {
+        let _is_first = self.endpoint.challenge.set(Box::new(make));
+    }
+
     /// Ends the sessions that were opened with what is revoked by now; streams end by themselves.
     pub fn end_revoked(&self) {
         self.endpoint.sessions.end_revoked();
@@ -81,10 +86,10 @@ impl McpService {
     pub fn sessions(&self, most: usize) -> Vec<ShownSession> {
         let sessions = self.endpoint.sessions.some(most);
         let shown = sessions.iter().map(|session| ShownSession {
-            mark: session.caller.tenant.as_ref().map(|tenant| tenant.mark()).unwrap_or_default(),
-            principal: session.caller.principal.name().to_owned(),
-            address: session.caller.address,
-            revision: session.caller.revision.as_str(),
+            mark: session.caller().tenant.as_ref().map(|tenant| tenant.mark()).unwrap_or_default(),
+            principal: session.caller().principal.name().to_owned(),
+            address: session.caller().address,
+            revision: session.caller().revision.as_str(),
             idle: session.idle(),
         });
         shown.collect()

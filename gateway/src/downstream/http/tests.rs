@@ -150,7 +150,7 @@ fn call(id: &str, name: &str) -> String {
 
 fn principal(request: http::request::Builder, name: &str) -> http::request::Builder {
     let (principal, grants) = (Principal::named(name), Grants::all());
-    request.extension(Credential { principal, grants, revocation: Revocation::never() })
+    request.extension(Credential { principal, grants, revocation: Revocation::never(), expires: None })
 }
 
 /// The request, let in with the credential that was written beside it.

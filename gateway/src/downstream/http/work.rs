@@ -20,7 +20,7 @@ use crate::protocol::framing::sse;
 use crate::protocol::http::headers::MCP_SESSION_ID;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -108,6 +108,9 @@ impl Work {
             _ => None,
         };
         let mut response = respond::answer(answer, map);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, endpoint.challenge());
+        }
         if let Some((session, is_agreed)) = opened {
             if !is_agreed {
                 // The client will not come back for it.
@@ -137,7 +140,7 @@ fn lasting_stream<T: Lose>(
     work: DetachedCall<T>,
     (event, revocation): (Option<Vec<u8>>, &Revocation),
 ) -> Response<Body> {
-    let replay = session.streams.open(&endpoint.edge.budget.owned_by(session.caller.share().owner()));
+    let replay = session.streams.open(&endpoint.edge.budget.owned_by(session.caller().share().owner()));
     let Some(reader) = replay.attach(0) else { return respond::silence() };
     event.into_iter().for_each(|frame| _ = replay.push(frame.into()));
     let head = stream_head(session, replay.number, 0);

@@ -217,7 +217,7 @@ impl LiveQuestions {
     /// Counts the call among those that wait; whether there was room.
     fn wait(&mut self, edge: &Arc<Edge>) -> bool {
         if self.waiting.is_none() {
-            let Some(place) = edge.quota.enter(&self.session.caller.share()) else { return false };
+            let Some(place) = edge.quota.enter(&self.session.caller().share()) else { return false };
             let edge = edge.clone();
             let ending = Box::pin(async move { edge.tasks.ending().await });
             self.waiting = Some(Waiting { _place: place, ending });

@@ -183,10 +183,8 @@ impl ResponseEncoder {
             }
             Outcome::Error(Failure::Refused(refusal)) => {
                 let answer = self.error(&refusal.to_rpc(self.revision));
-                let Reason::Limited(after) = refusal.reason else { return answer };
-                // Whoever stands between knows the status alone.
-                let retry_after = Some(after.as_secs_f64().ceil().max(1.0) as u64);
-                EncodedResponse { status: status::of_refusal(&refusal.reason), retry_after, ..answer }
+                let Some((status, retry_after)) = status::of_refused_call(&refusal.reason) else { return answer };
+                EncodedResponse { status, retry_after, ..answer }
             }
             Outcome::Error(Failure::Upstream(rpc)) => {
                 let is_lacking = rpc.code() == Some(rpc_error::MISSING_CAPABILITY) && !self.revision.is_modern();

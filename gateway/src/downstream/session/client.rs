@@ -3,6 +3,7 @@
 use super::kept::{Change, Earlier, KeptWishes, Wishes};
 use super::notices::Notices;
 use super::questions::ClientQuestions;
+use super::requester::{Requester, SessionCaller};
 use super::sealed_id;
 use super::streams::Streams;
 use crate::call::LogLevel;
@@ -15,8 +16,9 @@ use crate::downstream::response::Label;
 use crate::memory::StandingCharge;
 use crate::memory::budget::Budget;
 use crate::metrics::clients::{self, Present};
-use crate::protocol::capabilities::{Capabilities, need};
+use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Revision;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -52,12 +54,10 @@ pub(crate) struct Session {
     pub(crate) short: Arc<str>,
     /// When it was opened.
     pub(crate) opened: Opened,
-    /// Who makes its calls, in the revision that the handshake agreed on.
-    pub(crate) caller: Arc<Caller>,
+    /// Its caller, in the revision that the handshake agreed on, with the rights of the last token.
+    caller: ArcSwap<SessionCaller>,
     /// Whether what it was opened with still counts.
     pub(crate) revocation: Revocation,
-    /// The same for requests on whose stream it cannot be asked, once there was one.
-    mute: OnceLock<Arc<Caller>>,
     pub(crate) open: Arc<OpenCalls>,
     /// What it is asked.
     pub(crate) outgoing: Arc<ClientQuestions>,
@@ -121,7 +121,7 @@ impl Session {
     /// The session, of which this is known from an earlier run. Said before anybody else can find it: a second request of its client comes
     /// at the same time as the first.
     pub(crate) fn recalled(self, is_of_this_folder: bool, earlier: Earlier) -> Self {
-        let Some(tenant) = &self.caller.tenant else { return self };
+        let Some(tenant) = self.caller().tenant.clone() else { return self };
         if !is_of_this_folder {
             tenant.comes_from_elsewhere();
         }
@@ -187,9 +187,8 @@ impl Session {
             id,
             short,
             opened: Opened::next(),
-            caller: Arc::new(caller),
+            caller: ArcSwap::from_pointee(SessionCaller::new(caller)),
             revocation: who.revocation.of_session(),
-            mute: OnceLock::new(),
             open: Arc::default(),
             notices: Notices::new(&outgoing),
             outgoing,
@@ -206,16 +205,36 @@ impl Session {
         }
     }
 
-    pub(crate) fn revision(&self) -> Revision {
-        self.caller.revision
+    /// Its caller, with the rights of the last token.
+    pub(crate) fn caller(&self) -> Arc<Caller> {
+        self.caller.load().caller().clone()
     }
 
-    /// Who makes a call on whose stream it cannot be asked.
-    pub(crate) fn mute_caller(&self) -> &Arc<Caller> {
-        self.mute.get_or_init(|| {
-            let capabilities = need::mute(&self.caller.capabilities).into();
-            Arc::new(Caller { capabilities, can: Can::default(), ..Caller::clone(&self.caller) })
-        })
+    /// Its caller for a request that comes with its connection, whose rights are those of the session.
+    pub(crate) fn requester(self: &Arc<Self>) -> Requester {
+        Requester { session: self.clone(), caller: self.caller.load_full() }
+    }
+
+    /// Its caller for a request with a token, whose rights are those of the session from now on: its streams follow them, and its client
+    /// is told of the lists that differ.
+    pub(crate) fn requester_with(self: &Arc<Self>, who: &Who) -> Requester {
+        let (current, rights) = (self.caller.load_full(), who.rights());
+        let Some(next) = current.with_rights(&rights) else {
+            return Requester { session: self.clone(), caller: current };
+        };
+        let next = Arc::new(next);
+        {
+            // What listens has the same rights as the session, however many requests come at the same time.
+            let _alone = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.caller.store(next.clone());
+            next.caller().tenant.iter().for_each(|tenant| tenant.set_rights(rights.clone()));
+        }
+        self.notices.wake();
+        Requester { session: self.clone(), caller: next }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.caller.load().caller().revision
     }
 
     /// The level from which on it wants log messages.
@@ -227,7 +246,7 @@ impl Session {
     pub(crate) fn set_level(&self, edge: &Edge, level: LogLevel) -> Option<Change> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).level = Some(level);
         if self.lasts {
-            self.notices.listen(edge, &self.caller, Some(level));
+            self.notices.listen(edge, &self.caller(), Some(level));
         }
         self.wishes_changed()
     }
@@ -269,7 +288,7 @@ impl Session {
 
     /// Ends everything that belongs to it.
     pub(crate) fn end(&self) {
-        if let Some(tenant) = &self.caller.tenant {
+        if let Some(tenant) = &self.caller().tenant {
             tenant.end();
         }
         self.open.close();
@@ -281,7 +300,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(tenant) = &self.caller.tenant {
+        if let Some(tenant) = &self.caller().tenant {
             tenant.end();
         }
         self.outgoing.close();

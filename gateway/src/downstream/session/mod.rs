@@ -2,6 +2,8 @@
 
 // One legacy client's state: who it is, its open calls, its notices and its streams.
 pub(crate) mod client;
+// The caller of a session's requests, with the rights of one token.
+pub(crate) mod requester;
 // The table of the legacy clients' sessions: bounded, bound to principals, swept.
 pub(crate) mod table;
 // Ids that say, sealed, what a gateway needs to go on with the session after a restart.

@@ -174,6 +174,11 @@ impl Notices {
         Poll::Pending
     }
 
+    /// Has whatever stream reads look again.
+    pub(crate) fn wake(&self) {
+        self.lock().wake();
+    }
+
     /// Ends everything.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();

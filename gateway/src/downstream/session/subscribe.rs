@@ -3,6 +3,7 @@
 use super::client::Session;
 use super::kept::Change;
 use super::notices::{acknowledges, listen_call, nothing};
+use super::requester::Requester;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Outcome, Reply, Source, Step};
 use crate::call::{ListenFilter, LogLevel};
@@ -47,10 +48,10 @@ impl Source for Keeping {
 }
 
 impl Subscribing {
-    pub(crate) fn new(edge: &Edge, session: &Arc<Session>, uri: Arc<str>) -> Self {
+    pub(crate) fn new(edge: &Edge, requester: &Requester, uri: Arc<str>) -> Self {
         let filter = ListenFilter { uris: vec![uri.clone()], ..ListenFilter::default() };
-        let reply = edge.call(listen_call(&session.caller, &filter, None));
-        let (session, revision) = (session.clone(), session.revision());
+        let reply = edge.call(listen_call(requester.caller.caller(), &filter, None));
+        let (session, revision) = (requester.session.clone(), requester.session.revision());
         Self { session, uri, listen: Some(reply), revision, is_again: false, written: None }
     }
 
@@ -66,7 +67,7 @@ impl Subscribing {
     pub(crate) fn all_again(session: &Arc<Session>, edge: &Edge) -> impl Future<Output = ()> + Send + use<> {
         loop {
             let level = session.level();
-            session.notices.listen(edge, &session.caller, level);
+            session.notices.listen(edge, &session.caller(), level);
             // Another request may have set one in the meantime.
             if session.level() == level {
                 break;
@@ -97,13 +98,13 @@ impl Subscribing {
 
     /// One that the session had in an earlier run.
     fn again(edge: &Edge, session: &Arc<Session>, uri: Arc<str>) -> Self {
-        Self { is_again: true, ..Self::new(edge, session, uri) }
+        Self { is_again: true, ..Self::new(edge, &session.requester(), uri) }
     }
 }
 
 /// So many subscriptions of an earlier run could not be had again: that is said in the log, and to the client.
 fn has_lost(session: &Session, lost: usize) {
-    let client_session = session.caller.tenant.as_ref().map(|tenant| tenant.mark());
+    let client_session = session.caller().tenant.as_ref().map(|tenant| tenant.mark());
     tracing::info!(client_session, lost, "subscriptions of an earlier run could not be had again");
     if session.level().unwrap_or(LogLevel::ORDINARY) <= LogLevel::Warning {
         session.notices.warn(&format!(

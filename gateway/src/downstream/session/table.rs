@@ -7,7 +7,6 @@ pub(crate) use super::sealed_id::SealedIds;
 pub(crate) use super::shares::Full;
 use super::shares::{Room, SessionShares};
 use crate::call::caller::Principal;
-use crate::call::caller::credential::subject;
 use crate::call::share::Share;
 use crate::downstream::config;
 use crate::downstream::edge::Asks;
@@ -77,8 +76,8 @@ impl Sessions {
         // Before the lock: a disk that hangs holds up nobody but this request.
         let earlier = self.wishes.earlier(sealed_id::short(id));
         let _alone = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.own(id, &who.principal).is_some() {
-            return Ok(self.find(id, who).map(|session| (session, false)));
+        if let Some(session) = self.find(id, &who.principal) {
+            return Ok(Some((session, false)));
         }
         if self.ended.has(sealed_id::short(id)) {
             return Ok(None);
@@ -133,15 +132,11 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of an id, where it is the principal's own and was opened with as much as this request may. Whose it is otherwise
-    /// cannot be told from the answer.
-    pub(crate) fn find(&self, id: &str, who: &Who) -> Option<Arc<Session>> {
-        self.own(id, &who.principal).filter(|session| session.caller.grants.are_as(&who.grants))
-    }
-
-    fn own(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    /// The session of an id, where it is the principal's own, whatever its token allows. An unknown session and one of another principal
+    /// cannot be told apart from the answer.
+    pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.table.get(sealed_id::short(id))?;
-        (*session.id == *id && subject::is_as_good(&session.caller.principal, principal)).then(|| session.clone())
+        (*session.id == *id && session.caller().principal == *principal).then(|| session.clone())
     }
 
     /// So many of them at most, for whoever looks.
@@ -152,7 +147,7 @@ impl Sessions {
     /// Ends a session, of which this is the short id.
     pub(crate) fn remove(&self, short: &str) {
         if let Some((_, session)) = self.table.remove(short) {
-            self.shares().leave(&session.caller.share());
+            self.shares().leave(&session.caller().share());
             self.ended.note(&session.short, session.is_revived);
             self.show();
             session.end();
@@ -203,11 +198,11 @@ impl Sessions {
     /// Takes a session out, to be ended.
     fn make_room(&self, shares: &mut SessionShares, room: &Room) -> Option<Arc<Session>> {
         let id = self.unused(shares, room).or_else(|| {
-            let those = self.table.iter().filter(|one| room.is_of(&one.caller.share()));
+            let those = self.table.iter().filter(|one| room.is_of(&one.caller().share()));
             room.choose(those.map(|one| one.clone()))
         });
         let (_, session) = self.table.remove(&id?)?;
-        shares.leave(&session.caller.share());
+        shares.leave(&session.caller().share());
         self.ended.note(&session.short, session.is_revived);
         Some(session)
     }

@@ -101,6 +101,13 @@ impl Connection {
         self.slots.available_permits() > 0
     }
 
+    /// From now on its frames come with the rights of this request.
+    pub(crate) fn take_rights(&mut self, who: &Who) {
+        let own = &mut self.client.who;
+        (own.principal, own.grants) = (who.principal.clone(), who.grants.clone());
+        self.session.iter().for_each(|session| drop(session.requester_with(who)));
+    }
+
     /// Resolves when there is room for another line.
     pub(crate) async fn room(&self) {
         // It never closes.
@@ -222,7 +229,12 @@ impl Connection {
     fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
         match &self.session {
             Some(session) => {
-                let running = legacy::request(&self.edge, session, Stream::Taken, (id.clone(), method, params, meta));
+                let running = legacy::request(
+                    &self.edge,
+                    &session.requester(),
+                    Stream::Taken,
+                    (id.clone(), method, params, meta),
+                );
                 self.tell();
                 Ok(running)
             }
@@ -230,7 +242,7 @@ impl Connection {
             None if method == Method::Ping => {
                 let alone =
                     Arc::new(Session::single(self.client.who.clone(), Revision::NEWEST_LEGACY, &self.edge.budget));
-                Ok(legacy::request(&self.edge, &alone, Stream::Taken, (id.clone(), method, params, meta)))
+                Ok(legacy::request(&self.edge, &alone.requester(), Stream::Taken, (id.clone(), method, params, meta)))
             }
             None => {
                 let why = "send `initialize` first, or name a revision in `_meta` as stateless clients do";
@@ -248,8 +260,8 @@ impl Connection {
             Session::new(id.clone(), who.clone(), asks, (self.edge.label, 0), &self.edge.budget)
         };
         session.open = self.open.clone();
-        session.notices.listen(&self.edge, &session.caller, None);
-        let reply = handshake::answer(&self.edge, &session.caller, meta);
+        session.notices.listen(&self.edge, &session.caller(), None);
+        let reply = handshake::answer(&self.edge, &session.caller(), meta);
         self.session = Some(Arc::new(session));
         if self.client.transport == "stdio" {
             metrics::sessions("stdio").set(1.0);
@@ -272,7 +284,7 @@ impl Connection {
                 let _unanswered = modern::notification(&self.edge, &self.client.who, method, params, meta);
             }
             (Ok((Era::Legacy, meta)), Some(session)) => {
-                legacy::notification(&self.edge, session, method, params, meta);
+                legacy::notification(&self.edge, &session.requester(), method, params, meta);
                 self.tell();
             }
         }
@@ -284,7 +296,7 @@ impl Connection {
             (Ok(array), Some(session)) => {
                 let array = if self.is_ending { array.without_requests(ending) } else { array };
                 let array = array.caused_by(self.ambient.as_deref());
-                if let Some(batch) = Batch::of_array(&self.edge, session, Stream::Taken, array) {
+                if let Some(batch) = Batch::of_array(&self.edge, &session.requester(), Stream::Taken, array) {
                     self.run(batch);
                 }
             }
@@ -296,7 +308,7 @@ impl Connection {
     fn batch_method(&mut self, id: &Id, params: &Object) {
         let Some(session) = self.session.clone() else { return };
         self.tell();
-        match batch::begin(&self.edge, &session, Stream::Taken, (id, params)) {
+        match batch::begin(&self.edge, &session.requester(), Stream::Taken, (id, params)) {
             Ok(batch) => self.run(batch),
             Err(refusal) => self.refuse(Some(id), &refusal),
         }

@@ -195,7 +195,7 @@ impl Door {
             let otherwise = authenticate.layer(inner.clone()).of(arrival.peer(), whence(arrival));
             let certified = arrival.certified().map(|principal| {
                 let grants = authenticate.grants_of(&principal);
-                Credential { principal, grants, revocation: Revocation::never() }
+                Credential { principal, grants, revocation: Revocation::never(), expires: None }
             });
             guard.layer(pages.layer(Certified::new(certified, asks.clone(), otherwise, inner)))
         };

@@ -88,6 +88,8 @@ impl Doors {
     pub(crate) fn serve(self, serving: &Serving<'_>) -> Kept {
         let ways = self.0.iter().map(|door| way(&door.listener, &door.place.address, door.listener.tokens.clone()));
         PersonalLogins::called(&serving.connect, serving.config, ways);
+        let (issuers, path) = (serving.issuers.clone(), serving.config.server.path.clone());
+        serving.face.challenge_with(move || issuers.challenge_again(&path));
         let mut doors = Vec::new();
         for door in self.0 {
             let asks = door.asks(serving);

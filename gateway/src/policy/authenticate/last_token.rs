@@ -55,7 +55,7 @@ mod tests {
     fn a_token_is_the_last_one_only_while_it_counts_and_by_the_same_configuration() {
         let (last, revocation) = (LastToken::default(), Revocation::possible());
         let principal = Principal::named("ann");
-        let credential = Credential { principal, grants: Grants::all(), revocation };
+        let credential = Credential { principal, grants: Grants::all(), revocation, expires: None };
         assert!(last.again(b"one", 1).is_none());
         last.keep(b"one", 1, &credential, None);
         let again = last.clone().again(b"one", 1).unwrap();

@@ -144,6 +144,12 @@ impl Issuers {
         HeaderValue::from_str(&text).ok()
     }
 
+    /// The challenge for a token that was taken, and that somebody else has refused since; `None` where no issuer is configured.
+    pub(crate) fn challenge_again(&self, path: &str) -> Option<HeaderValue> {
+        let why = Refused::Invalid("the token has expired or was revoked");
+        (!self.0.now.load().all.is_empty()).then(|| self.challenge(Some(&why), path)).flatten()
+    }
+
     /// Looks what a token is worth that comes from there.
     pub(crate) fn look(&self, token: &[u8], digest: [u8; 32], peer: Option<Peer>) -> Look {
         if let Some((known, fresh)) = self.0.known(digest) {
@@ -158,6 +164,9 @@ impl Issuers {
         if !token::is_one(token) {
             if !now.all.iter().any(|known| known.issuer.introspection.is_some()) {
                 return Look::Bad(UNKNOWN);
+            }
+            if inner.has_expired(digest) {
+                return Look::Bad(Refused::Expired);
             }
             let (token, share) = (token.to_owned(), inner.share(digest, peer));
             return Look::Judging(Box::pin(async move {
@@ -196,6 +205,12 @@ impl Inner {
         let found = self.verdicts.get(&digest)?;
         let is_fresh = found.fresh.is_none_or(|until| until > SystemTime::now());
         (is_fresh && !found.credential.revocation.is_revoked()).then(|| (found.credential.clone(), found.fresh))
+    }
+
+    /// Whether a token that was asked about before has expired by what was said of it: nobody is asked about it again.
+    fn has_expired(&self, digest: [u8; 32]) -> bool {
+        let expires = self.verdicts.get(&digest).and_then(|known| known.credential.expires);
+        expires.is_some_and(|at| at <= SystemTime::now())
     }
 
     /// Judges a token whose key is not known yet.
@@ -320,7 +335,9 @@ impl Inner {
             return Err(Refused::Scope);
         }
         let grants = self.rights.of_roles(claims.roles(&known.issuer));
-        let credential = Credential { principal, grants, revocation: counts.until(until, &known.sessions) };
+        let expires = claims.moment("exp").and_then(token::moment);
+        let revocation = counts.until(until, &known.sessions);
+        let credential = Credential { principal, grants, revocation, expires };
         if self.verdicts.len() >= VERDICTS_MAX {
             self.verdicts.retain(|_, verdict| !verdict.credential.revocation.is_revoked());
             if self.verdicts.len() >= VERDICTS_MAX {

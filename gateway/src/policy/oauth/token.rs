@@ -111,9 +111,14 @@ pub(super) fn audience(issuer: &Issuer, resource: &Resource) -> Vec<String> {
 
 /// The moment from which a token is good no more, which is in time.
 pub(super) fn over(end: f64, skew: Duration) -> Option<SystemTime> {
-    let end = Duration::try_from_secs_f64(end).ok()?.checked_add(skew)?;
     let most = SystemTime::now().checked_add(LIFE_MAX)?;
+    let end = Duration::try_from_secs_f64(end).ok()?.checked_add(skew)?;
     Some(SystemTime::UNIX_EPOCH.checked_add(end).map_or(most, |end| end.min(most)))
+}
+
+/// A moment that is named in seconds since 1970; `None` beyond all clocks.
+pub(super) fn moment(seconds: f64) -> Option<SystemTime> {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
 }
 
 fn refused(why: &ErrorKind) -> Refused {

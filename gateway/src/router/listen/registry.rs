@@ -2,9 +2,11 @@
 
 use super::log_quota::{Crowd, LogQuota, heard_by};
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
+use super::rights::ListenerRights;
 use super::sees::Sees;
+use super::table::Table;
 use crate::call::caller::rights::Rights;
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::{Grants, Principal, SessionRights};
 use crate::call::share::{Part, SharePermit, Shares};
 use crate::call::{Call, ListenFilter, LogLevel};
 use crate::memory::budget::Budget;
@@ -12,14 +14,12 @@ use crate::memory::{Refusals, StandingCharge};
 use crate::metrics;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
-use crate::router::catalog::Kind;
 use crate::router::catalog::snapshot::Versions;
+use crate::router::catalog::{Current, Kind};
 use crate::router::tasks::TaskNotifier;
 use crate::upstream::SessionLevels;
 use crate::upstream::notice::{Audience, Notice};
 use bytes::Bytes;
-use slab::Slab;
-use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -37,6 +37,9 @@ const OF_ONE_MAX: usize = 256;
 
 /// The lists that changed for those with some rights.
 type Changes<'a> = &'a dyn Fn(Option<&Arc<Rights>>) -> Vec<Kind>;
+
+/// A session wants a level, or no longer does.
+type LevelChange = fn(&SessionLevels, (&Principal, &Grants), &Arc<str>, LogLevel);
 
 /// All live listen replies. Cheap to clone; made before the upstreams, whose notices it takes.
 #[derive(Clone, Default)]
@@ -59,24 +62,16 @@ struct Registry {
     statuses: Arc<TaskNotifier>,
 }
 
-/// The listeners, and which of them are a session's.
-#[derive(Default)]
-struct Table {
-    all: Slab<Arc<Listener>>,
-    by_session: HashMap<Arc<str>, BTreeSet<usize>>,
-}
-
 /// One listen reply's side of the registry.
 pub(crate) struct Listener {
     filter: ListenFilter,
-    principal: Principal,
+    rights: ListenerRights,
     /// Whose catalog it sees.
     era: Era,
     /// The session that holds it.
-    session: Option<Arc<str>>,
+    pub(super) session: Option<Arc<str>>,
     /// What it sees.
     sees: Sees,
-    grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
     /// Whether it has named that level: upstreams are told so. Else it hears what they send of themselves.
@@ -101,6 +96,21 @@ impl Registration {
     /// This catalog is in force: what changed before is no news to whoever listens from now on.
     pub(crate) fn saw(&self, now: Versions) {
         self.listener.lock().saw(now);
+    }
+
+    /// The rights that count for what it tells now.
+    pub(crate) fn rights(&self) -> Arc<SessionRights> {
+        self.listener.rights.now()
+    }
+
+    /// Takes over the rights that its session has by now, and tells of the lists in which this catalog differs by them; those before.
+    pub(crate) fn follow_rights(&self, current: &Current) -> Option<Arc<SessionRights>> {
+        let (before, now) = self.listener.rights.follow()?;
+        self.listener.wants(&now, &self.registry.levels, SessionLevels::hold);
+        self.listener.wants(&before, &self.registry.levels, SessionLevels::release);
+        let differing = current.keep().differences(before.grants.keep().as_ref(), now.grants.keep().as_ref());
+        differing.into_iter().for_each(|kind| self.listener.tell(kind));
+        Some(before)
     }
 }
 
@@ -169,11 +179,10 @@ impl Listeners {
         })?;
         let listener = Arc::new(Listener {
             filter: ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..*filter },
-            principal: call.caller.principal.clone(),
+            rights: ListenerRights::of(&call.caller),
             era: call.revision().era(),
             session,
             sees,
-            grants: call.caller.grants.clone(),
             log_level: heard_by(call, is_of_lists),
             is_level_named: call.log_level.is_some(),
             pending: Mutex::default(),
@@ -181,7 +190,7 @@ impl Listeners {
             _kept: kept,
         });
         let key = self.0.lock().insert(&listener);
-        listener.wants(&self.0.levels, SessionLevels::hold);
+        listener.wants(&listener.rights.seen(), &self.0.levels, SessionLevels::hold);
         if self.0.is_closed.load(Ordering::Acquire) {
             listener.lock().close();
         }
@@ -210,7 +219,7 @@ impl Listeners {
 
     /// Tells the listeners with these rights of the lists that differ for them, as `differ` says by what each sees.
     pub(crate) fn tell_regranted(&self, grants: &Grants, differ: impl Fn(Era, &Sees, Option<&str>) -> Vec<Kind>) {
-        for listener in self.0.those(|listener| listener.grants.is(grants)) {
+        for listener in self.0.those(|listener| listener.rights.now().grants.is(grants)) {
             let Listener { era, sees, session, .. } = &*listener;
             differ(*era, sees, session.as_deref()).into_iter().for_each(|kind| listener.tell(kind));
         }
@@ -226,7 +235,7 @@ impl Listeners {
 fn tell(listeners: Vec<Arc<Listener>>, now: &Versions, changes: Changes<'_>) -> bool {
     let mut by_rights: Vec<(Option<Arc<Rights>>, Vec<Kind>)> = Vec::new();
     for listener in listeners {
-        let rights = listener.grants.keep();
+        let rights = listener.rights.now().grants.keep();
         let known = by_rights.iter().position(|(known, _)| *known == rights);
         let at = known.unwrap_or_else(|| {
             let changes = changes(rights.as_ref());
@@ -251,26 +260,6 @@ impl Default for Registry {
             is_closed: AtomicBool::new(false),
             quota: LogQuota::default(),
             statuses: Arc::default(),
-        }
-    }
-}
-
-impl Table {
-    fn insert(&mut self, listener: &Arc<Listener>) -> usize {
-        let key = self.all.insert(listener.clone());
-        if let Some(session) = &listener.session {
-            self.by_session.entry(session.clone()).or_default().insert(key);
-        }
-        key
-    }
-
-    fn remove(&mut self, key: usize) {
-        let Some(session) = self.all.remove(key).session.clone() else { return };
-        if let Some(keys) = self.by_session.get_mut(&session) {
-            keys.remove(&key);
-            if keys.is_empty() {
-                self.by_session.remove(&session);
-            }
         }
     }
 }
@@ -322,9 +311,9 @@ impl Registry {
                 !is_excluded && !self.crowd.is_mixed.load(Ordering::Relaxed)
             }
             Audience::Session(id) => listener.session.as_ref() == Some(id),
-            Audience::Principal(whose) => whose.includes(&listener.principal),
+            Audience::Principal(whose) => whose.includes(&listener.rights.now().principal),
         };
-        let is_told = |listener: &Listener| is_for(listener) && listener.grants.sees(upstream);
+        let is_told = |listener: &Listener| is_for(listener) && listener.rights.now().grants.sees(upstream);
         let hears = |listener: &Listener| listener.log_level.is_some_and(|wanted| level >= wanted) && is_told(listener);
         let listeners = self.those(hears);
         if listeners.is_empty() {
@@ -356,9 +345,9 @@ impl Listener {
     }
 
     /// Tells the level that it wants, where it wants one.
-    fn wants(&self, levels: &SessionLevels, tell: impl Fn(&SessionLevels, (&Principal, &Grants), &Arc<str>, LogLevel)) {
+    fn wants(&self, rights: &SessionRights, levels: &SessionLevels, tell: LevelChange) {
         if let (Some(level), Some(session)) = (self.log_level.filter(|_| self.is_level_named), &self.session) {
-            tell(levels, (&self.principal, &self.grants), session, level);
+            tell(levels, (&rights.principal, &rights.grants), session, level);
         }
     }
 
@@ -388,6 +377,6 @@ impl Listener {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.lock().remove(self.key);
-        self.listener.wants(&self.registry.levels, SessionLevels::release);
+        self.listener.wants(&self.listener.rights.seen(), &self.registry.levels, SessionLevels::release);
     }
 }

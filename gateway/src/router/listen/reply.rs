@@ -4,6 +4,7 @@ use super::pending::Heard;
 use super::registry::{Listeners, Registration};
 use super::sees::Sees;
 use crate::call::caller::Caller;
+use crate::call::caller::credential::subject;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
 use crate::call::{Call, ListenFilter};
@@ -201,14 +202,14 @@ impl Listening {
                     let public = part.public(&own, &catalog);
                     // What was asked for may be seen no more, and a part of it may never have been to be seen.
                     let is_there = catalog.members.get(part.member).is_some();
-                    if !is_there || catalog.may_read(part.member, &public, &self.caller.grants) {
+                    if !is_there || catalog.may_read(part.member, &public, &self.registration.rights().grants) {
                         return Some(Change::Updated(public));
                     }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Task(told)))) => {
                     let (catalog, listened) = (self.current.load(), |own: &str| part.asked.contains_key(own));
                     if catalog.members.get(part.member).is_some()
-                        && catalog.sees(part.member, &self.caller.grants)
+                        && catalog.sees(part.member, &self.registration.rights().grants)
                         && let Some(told) = routes::publish(&catalog, part.member, &self.caller, told, listened)
                     {
                         return Some(Change::Task(told));
@@ -229,6 +230,22 @@ impl Listening {
         }
         let lost = if part.is_of_tasks { &mut self.lost.tasks } else { &mut self.lost.uris };
         lost.extend(part.asked.into_values());
+    }
+
+    /// Takes over the rights that its session has by now. An upstream that knows its clients by tokens of their own holds the subscriptions
+    /// of one token: they are asked for with the next one, since it may allow less.
+    fn follow_rights(&mut self) {
+        let Some(before) = self.registration.follow_rights(&self.current) else { return };
+        let now = self.registration.rights();
+        self.caller = Arc::new(self.caller.with_rights(&now));
+        self.again.iter_mut().for_each(|call| call.caller = self.caller.clone());
+        if self.honoured.is_some() || subject::is_as_good(&before.principal, &now.principal) {
+            return;
+        }
+        for part in self.parts.drain(..) {
+            let lost = if part.is_of_tasks { &mut self.lost.tasks } else { &mut self.lost.uris };
+            lost.extend(part.asked.into_values());
+        }
     }
 
     /// Asks for what was lost; whether there is anything to ask for.
@@ -267,6 +284,7 @@ impl Source for Listening {
     fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         let this = self.get_mut();
         let change = |change| Poll::Ready(Step::Event(Event::Change(change)));
+        this.follow_rights();
         this.poll_opening(cx);
         if this.honoured.is_some() {
             // An upstream acknowledges first, so what else it told by now it should not have.

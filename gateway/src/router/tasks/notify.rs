@@ -46,6 +46,13 @@ impl Given {
         *self.upstream == *upstream && is_theirs()
     }
 
+    /// The session that it was given to, while that may see its upstream.
+    fn told(&self) -> Option<Arc<ClientSession>> {
+        let may_see =
+            |session: &Arc<ClientSession>| session.rights().is_none_or(|rights| rights.grants.sees(&self.upstream));
+        self.tenant.upgrade().filter(may_see)
+    }
+
     fn is_live(&self) -> bool {
         self.tenant.upgrade().is_some_and(|tenant| !tenant.has_ended())
     }
@@ -76,7 +83,7 @@ impl TaskNotifier {
         let is_over = TaskStatus::of(params).is_some_and(TaskStatus::is_final);
         let mut given = self.lock();
         let Some((at, one)) = find(&given, upstream, whose, &own) else { return };
-        let (tenant, public) = (one.tenant.upgrade(), json::quote(&one.public));
+        let (tenant, public) = (one.told(), json::quote(&one.public));
         if is_over {
             given.remove(at);
         }
@@ -94,7 +101,7 @@ impl TaskNotifier {
     pub(crate) fn progressed(&self, upstream: &str, whose: &Audience, own: &str, params: &Object) {
         let given = self.lock();
         let Some((_, one)) = find(&given, upstream, whose, own) else { return };
-        let (tenant, public) = (one.tenant.upgrade(), json::quote(&one.public));
+        let (tenant, public) = (one.told(), json::quote(&one.public));
         drop(given);
         let raw = params.raw();
         let mut changes: Vec<_> =

@@ -78,7 +78,7 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
 /// Whether it rests since a token could not be exchanged, and its client has shown another one by now.
 fn is_tried_anew(instance: &Instance) -> bool {
     let has_another = instance.tokens.as_ref().is_some_and(|tokens| tokens.has_another_to_exchange());
-    has_another && matches!(instance.status.handle.health().state, State::BackingOff | State::Failed)
+    has_another && matches!(instance.status.handle.health().state, State::Idle | State::BackingOff | State::Failed)
 }
 
 /// What was sent of a trace, which names the upstream from now on.

@@ -46,6 +46,7 @@ pub(crate) fn name(call: &Call) -> Option<Cow<'_, str>> {
 pub(crate) fn because(reason: Reason, upstream: &Arc<str>, cause: &Cause, say: impl Fn(&str) -> String) -> Refusal {
     let reason = match reason {
         Reason::OutcomeUnknown => reason,
+        _ if cause.codes().contains(&CauseCode::ClientTokenRefused) => Reason::Unauthenticated,
         _ if cause.codes().contains(&CauseCode::LoginRequired) => Reason::Login,
         _ if cause.codes().contains(&CauseCode::ScopeRequired) => Reason::Scope,
         reason => reason,

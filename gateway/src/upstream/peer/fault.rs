@@ -40,9 +40,10 @@ impl FaultKind {
     pub(crate) fn of_end(cause: &Cause) -> Self {
         match cause.code() {
             // It is told why by a person's rule: asking again soon changes nothing.
-            CauseCode::WebSocketClosed(1008 | 4401 | 4403) | CauseCode::TokenRefused | CauseCode::LoginRequired => {
-                Self::Hopeless
-            }
+            CauseCode::WebSocketClosed(1008 | 4401 | 4403)
+            | CauseCode::TokenRefused
+            | CauseCode::ClientTokenRefused
+            | CauseCode::LoginRequired => Self::Hopeless,
             CauseCode::WebSocketClosed(1012 | 1013) => Self::NotBefore(BUSY_PAUSE),
             _ => Self::Passing,
         }

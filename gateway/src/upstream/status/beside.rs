@@ -17,7 +17,8 @@ impl Status {
     /// A start did not lead to a peer. Of the primary instance its state says so.
     pub(crate) fn start_failed(&self, code: CauseCode) {
         self.is_late.store(false, Ordering::Relaxed);
-        if self.number.is_some() {
+        // The upstream was not reached where the token of a client is refused before.
+        if self.number.is_some() && code != CauseCode::ClientTokenRefused {
             self.metrics.failures("instance_start", code.as_str()).increment(1);
             self.siblings.start_failed();
         }

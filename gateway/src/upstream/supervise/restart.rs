@@ -123,6 +123,10 @@ impl Restarts {
             } => (text, Some(up), false, FaultKind::Passing, "lost"),
         };
         self.is_not_asked &= kind == FaultKind::EndedWhenAsked;
+        if cause.code() == CauseCode::ClientTokenRefused {
+            // The upstream has not failed: the next token of the client ends the pause.
+            return Decision::After { delay: self.backoff.hopeless(), state: State::Idle, cause, reason };
+        }
         match config.restart.policy {
             RestartPolicy::OnFailure if is_clean => {
                 return Decision::Rest { state: State::Stopped, cause: resting(&config.name, &cause) };

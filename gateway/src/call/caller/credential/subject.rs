@@ -38,7 +38,7 @@ type Whose = (Arc<str>, Option<[u8; 32]>);
 pub struct SubjectToken {
     token: Box<str>,
     digest: [u8; 32],
-    /// When it ends by itself.
+    /// The expiry that it names. Its client may show it for a little longer, and the gateway shows it to nobody then.
     until: Option<SystemTime>,
     /// Whether it still counts.
     counts: Box<dyn Fn() -> bool + Send + Sync>,
@@ -48,6 +48,11 @@ impl SubjectToken {
     /// The token itself, for who exchanges it and for nobody else.
     pub fn secret(&self) -> &str {
         &self.token
+    }
+
+    /// Whether it may be shown to others.
+    fn may_be_shown(&self) -> bool {
+        self.until.is_none_or(|until| until > SystemTime::now()) && (self.counts)()
     }
 
     /// Its SHA-256.
@@ -140,14 +145,14 @@ pub fn note(
 /// The tokens of a principal that allow what its own does and still count, the last one first.
 pub fn all_of(principal: &Principal) -> Vec<Arc<SubjectToken>> {
     let kept = KEPT.tokens.get(&whose(principal));
-    let counting = kept.iter().flat_map(|kept| kept.iter().rev()).filter(|kept| (kept.counts)());
+    let counting = kept.iter().flat_map(|kept| kept.iter().rev()).filter(|kept| kept.may_be_shown());
     counting.cloned().collect()
 }
 
 /// The last one of them.
 pub fn of(principal: &Principal) -> Option<Arc<SubjectToken>> {
     let kept = KEPT.tokens.get(&whose(principal))?;
-    kept.iter().rev().find(|kept| (kept.counts)()).cloned()
+    kept.iter().rev().find(|kept| kept.may_be_shown()).cloned()
 }
 
 fn whose(principal: &Principal) -> Whose {
@@ -189,11 +194,13 @@ mod tests {
         assert_eq!(secret(&one).as_deref(), Some("first"), "the other one has ended");
         first.store(false, Ordering::SeqCst);
         assert!(secret(&one).is_none());
-        let ends = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        note(&one, (b"long", [9; 32]), Some(ends(1000)), || true);
-        (10..30).for_each(|n| note(&one, (b"short", [n; 32]), Some(ends(n.into())), || true));
+        let ends = |seconds| SystemTime::now() + Duration::from_secs(seconds);
+        note(&one, (b"long", [9; 32]), Some(ends(10_000)), || true);
+        (10..30).for_each(|n| note(&one, (b"short", [n; 32]), Some(ends(1000 + u64::from(n))), || true));
         let kept = all_of(&one);
         assert!(kept.len() == SAME_MAX && kept.last().unwrap().secret() == "long", "the one that lasts stays");
+        note(&other, (b"over", [4; 32]), Some(SystemTime::now()), || true);
+        assert_eq!(secret(&other).as_deref(), Some("others"), "the last one has expired, though it is still taken");
         assert!(!format!("{:?}", super::of(&other)).contains("others"));
         drop(wanted);
         assert!(secret(&other).is_none());

@@ -1,7 +1,6 @@
 //! HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
 
-use crate::call::caller::credential::subject;
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::Principal;
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::config::Faces;
 use crate::downstream::edge::Edge;
@@ -41,7 +40,6 @@ pub(crate) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
 /// One client.
 pub(crate) struct Peer {
     principal: Principal,
-    grants: Grants,
     /// Nothing once its session has ended: then its stream ends when the last answer is on it.
     connection: Mutex<Option<Connection>>,
     /// Its calls: they are dropped, and so cancelled, with its stream.
@@ -54,7 +52,7 @@ impl Clients {
     pub(crate) fn find(&self, query: Option<&str>, who: &Who) -> Option<Arc<Peer>> {
         let id = query?.split('&').find_map(|part| part.strip_prefix(SESSION))?;
         let peer = self.0.get(id)?;
-        (subject::is_as_good(&peer.principal, &who.principal) && peer.grants.are_as(&who.grants)).then(|| peer.clone())
+        (peer.principal == who.principal).then(|| peer.clone())
     }
 
     /// Opens a stream; so long it may be silent. Its messages come to a path that its client knows with this before it.
@@ -75,8 +73,8 @@ impl Clients {
         let calls = Tasks::new();
         let client = Client { who: who.clone(), id: id.clone(), transport: "sse" };
         let connection = Connection::new(edge.clone(), outlet, calls.child(), edge.cut(), client);
-        let (principal, grants, connection) = (who.principal.clone(), who.grants.clone(), Mutex::new(Some(connection)));
-        let peer = Arc::new(Peer { principal, grants, connection, calls, _kept: kept });
+        let (principal, connection) = (who.principal.clone(), Mutex::new(Some(connection)));
+        let peer = Arc::new(Peer { principal, connection, calls, _kept: kept });
         self.0.insert(id.clone(), peer.clone());
         metrics::sessions("sse").increment(1.0);
         edge.tasks.spawn(retire(edge.clone(), self.clone(), id.clone(), Arc::downgrade(&peer)));
@@ -114,9 +112,10 @@ async fn retire(edge: Arc<Edge>, clients: Arc<Clients>, id: Arc<str>, peer: Weak
 }
 
 impl Peer {
-    /// Takes a message with the trace context of its request; what there is to say of it is on the stream.
+    /// Takes a message with the rights and the trace context of its request; what there is to say of it is on the stream.
     pub(crate) fn take(
         &self,
+        who: &Who,
         read: Result<Bytes, Unread>,
         ambient: Option<Box<Carried>>,
     ) -> Result<Response<Body>, Unread> {
@@ -128,6 +127,7 @@ impl Peer {
                 refused(Reason::Busy, "as many calls of this client are open as one may have; wait for some to end")
             }
             Some(connection) => {
+                connection.take_rights(who);
                 connection.take_traced(text, ambient);
                 Ok(respond::empty(StatusCode::ACCEPTED))
             }

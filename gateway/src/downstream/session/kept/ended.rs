@@ -61,7 +61,7 @@ mod tests {
         let (first, second) = (open(&one), open(&other));
         one.revoke();
         sessions.end_revoked();
-        let is_there = |id: &str| sessions.find(id, &Who::of(Principal::named("ann"))).is_some();
+        let is_there = |id: &str| sessions.find(id, &Principal::named("ann")).is_some();
         assert_eq!([is_there(&first.id), is_there(&second.id)], [false, true]);
         // Whoever revokes has looked at the table already.
         let late = open(&one);

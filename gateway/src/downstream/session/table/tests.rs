@@ -126,7 +126,7 @@ async fn streams_do_not_save_a_flood_and_calls_do() {
     let at_work = flood[3].open.enter(&Id::from_raw(Bytes::from_static(b"1")).unwrap()).unwrap();
     used(&table, "b");
     assert!(!is_there(&table, &flood[2]) && is_there(&table, &flood[3]), "the newest without a call");
-    assert!(flood[2].caller.tenant.as_ref().unwrap().has_ended());
+    assert!(flood[2].caller().tenant.as_ref().unwrap().has_ended());
     drop(at_work);
     assert_eq!(table.shares().all(), 4);
 }
@@ -146,8 +146,8 @@ async fn a_session_of_another_run_is_revived_once_within_the_limits_and_not_afte
     let (first, is_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
     let (again, is_again_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
     assert!(is_first && !is_again_first && Arc::ptr_eq(&first, &again));
-    assert!(after.find(&ids[0], &who("a")).is_some() && first.has_reached(Stage::Initialized));
-    assert!(after.revive(&ids[1], &who("b")).unwrap().is_none() && after.find(&ids[0], &who("b")).is_none());
+    assert!(after.find(&ids[0], &who("a").principal).is_some() && first.has_reached(Stage::Initialized));
+    assert!(after.revive(&ids[1], &who("b")).unwrap().is_none() && after.find(&ids[0], &who("b").principal).is_none());
     let (second, _) = after.revive(&ids[1], &who("a")).unwrap().unwrap();
     [&first, &second].into_iter().for_each(|one| one.reach(Stage::Used));
     let full = after.revive(&ids[2], &who("a")).err().unwrap();
@@ -178,8 +178,8 @@ fn whoever_finds_a_revived_session_finds_with_it_what_its_client_wanted() {
             let found = |(at, id): (usize, &Arc<str>)| {
                 looks_for.store(at + 1, Ordering::Release);
                 loop {
-                    if let Some(session) = after.find(id, &who) {
-                        return session.caller.tenant.as_ref().unwrap().wished_before();
+                    if let Some(session) = after.find(id, &who.principal) {
+                        return session.caller().tenant.as_ref().unwrap().wished_before();
                     }
                     std::hint::spin_loop();
                 }

@@ -141,6 +141,8 @@ impl HttpClient {
             match why.code() {
                 // The upstream takes the token for other requests.
                 CauseCode::HttpStatus(_) => breaker::admitted(self),
+                // The client gets another token for itself.
+                CauseCode::ClientTokenRefused => {}
                 _ => breaker::denied(self, &refusal),
             }
             Lost::Status(refusal)

@@ -47,6 +47,10 @@ impl Attempt {
         if outcome.as_mut().is_err_and(|lost| wire.epoch.explain(self.epoch, lost)) {
             return;
         }
+        // The upstream has not failed: its client has to get another token.
+        if outcome.as_ref().is_err_and(|lost| lost.text().codes().contains(&CauseCode::ClientTokenRefused)) {
+            return;
+        }
         // An upstream that opens no further session serves those that there are.
         if !(self.opens_for_client && matches!(outcome, Err(Lost::Status(_)))) {
             judge(wire, outcome);

@@ -21,6 +21,9 @@ use std::pin::Pin;
 
 /// What is to be looked at where another one answers than a token end point.
 const ADVICE: &str = "check `token_url` under `auth`";
+/// What is to be looked at where tokens of clients are not exchanged.
+const EXCHANGE_ADVICE: &str =
+    "let this client exchange access tokens of the issuers of `[auth]` at the authorization server (RFC 8693)";
 /// What says of a request that it exchanges an access token for another one (RFC 8693, 2.1).
 const GRANT: &[u8] = b"grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange";
 const SUBJECT_TYPE: &str = "subject_token_type";
@@ -141,16 +144,22 @@ fn refused(why: &Refusal, exchanges: bool) -> Unissued {
     let advice = match answer.error() {
         InvalidClient => "check `client_id`, `client_secret` and `client_auth` under `auth`",
         InvalidScope => "check `scopes` under `auth`",
-        InvalidGrant | InvalidRequest | UnauthorizedClient | UnsupportedGrantType if exchanges => {
-            "let this client exchange access tokens of the issuers of `[auth]` at the authorization server (RFC 8693)"
-        }
+        InvalidGrant | InvalidRequest | UnauthorizedClient | UnsupportedGrantType if exchanges => EXCHANGE_ADVICE,
         InvalidGrant | UnauthorizedClient | UnsupportedGrantType => {
             "let this client use the grant `client_credentials` at the authorization server"
         }
+        Extension(word) if exchanges && word == "invalid_token" => EXCHANGE_ADVICE,
         Extension(word) if word == "invalid_target" => "check `resource` under `auth`; an empty text leaves it out",
         InvalidRequest | Extension(_) => "check the keys under `auth`, `params` among them",
     };
-    let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it");
+    // RFC 8693, 2.2.2, has `invalid_request` for a subject token that is not taken; most servers answer with one of the others.
+    let is_about_subject = match answer.error() {
+        InvalidGrant | InvalidRequest => true,
+        Extension(word) => word == "invalid_token",
+        _ => false,
+    };
+    let code = if exchanges && is_about_subject { CauseCode::ClientTokenRefused } else { CauseCode::TokenRefused };
+    let cause = Cause::new(code, "the token end point refuses it");
     let cause = match answer.error() {
         Extension(word) => cause.foreign(&format!(" ({})", in_short(word))),
         known => cause.own(&format!(" ({})", known.as_ref())),

@@ -80,13 +80,12 @@ impl Exchange {
             Some(Last::Refused(these)) => these,
             _ => Vec::new(),
         };
-        let said = "this client has shown no access token that could be exchanged for one";
-        let mut found = Err(Unissued::from(Cause::new(CauseCode::TokenUnavailable, said)));
+        let mut found = Err(Unissued::from(self.nothing_to_exchange()));
         let has_any = !shown.is_empty();
         for one in shown {
             private::off_the_workers(|| self.secrets.note(one.secret()));
             found = endpoint::exchange(&self.client, one.secret(), tasks.clone()).await;
-            if !found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::TokenRefused) {
+            if !found.as_ref().is_err_and(|unissued| is_refusal(&unissued.why)) {
                 break;
             }
             if refused.len() < REFUSED_MAX && !refused.contains(&one.digest()) {
@@ -95,7 +94,7 @@ impl Exchange {
         }
         match &found {
             Ok(_) => {}
-            Err(unissued) if has_any && unissued.why.code() != CauseCode::TokenRefused => {
+            Err(unissued) if has_any && !is_refusal(&unissued.why) => {
                 *self.last() = Last::Unavailable;
             }
             Err(_) => *self.last() = Last::Refused(refused),
@@ -103,7 +102,26 @@ impl Exchange {
         found
     }
 
+    /// The refusal where no token can be exchanged. A client with an access token has shown one, which has expired by now.
+    fn nothing_to_exchange(&self) -> Cause {
+        match self.whose.allows() {
+            Some(_) => {
+                let said = "the access token of this client has expired and is not exchanged any more";
+                Cause::new(CauseCode::ClientTokenRefused, said).advise("get a new access token")
+            }
+            None => {
+                let said = "this client has shown no access token that could be exchanged for one";
+                Cause::new(CauseCode::TokenUnavailable, said)
+            }
+        }
+    }
+
     fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the authorization server has refused a token, so that another one is worth a try.
+fn is_refusal(why: &Cause) -> bool {
+    matches!(why.code(), CauseCode::TokenRefused | CauseCode::ClientTokenRefused)
 }
