@@ -16,6 +16,7 @@ use trunkline_tests::within::{until_within, within};
 
 mod floods;
 mod lists;
+mod unread;
 mod wide;
 
 const MIB: u64 = 1024;

@@ -15,7 +15,7 @@ const TOKENS: &str = "trunkline_oauth_refresh_total";
 /// No method has a place beyond this.
 const METHODS_MAX: usize = 64;
 /// Why a call is sent a second time: nothing of it ran the first time.
-pub const RETRY_REASONS: [&str; 3] = ["header_mismatch", "revision", "session_lost"];
+pub const RETRY_REASONS: [&str; 4] = ["header_mismatch", "revision", "session_lost", "unsent"];
 /// Where a breaker can go.
 const BREAKER_STATES: [&str; 3] = ["closed", "half_open", "open"];
 /// What becomes of asking for a token.

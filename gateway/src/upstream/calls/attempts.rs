@@ -6,7 +6,9 @@ use crate::health::{Cause, CauseCode};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::waiter::{Sent, Wait, WaitingFor};
 use crate::upstream::instance::chunks::Folding;
+use crate::upstream::peer::Peer;
 use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::link::Link;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,6 +32,16 @@ pub(super) fn ended(instance: &Instance, call: &Call, (outcome, time): (usize, D
     instance.status.metrics.attempts.ended(method, outcome, time.as_secs_f64());
 }
 
+/// The reason for a second attempt where the loss of a request proves that the call did not run.
+pub(super) fn proof_of_no_run(peer: &Peer, lost: &Lost) -> Option<&'static str> {
+    match (lost, &peer.link) {
+        (Lost::Session(_), _) => Some("session_lost"),
+        // No byte of the frame had left the queue when the pipe closed.
+        (Lost::Unsent(_), Link::Pipe(_)) => Some("unsent"),
+        _ => None,
+    }
+}
+
 /// Whether a call that has proved not to have run may be sent a second time.
 pub(super) fn may_repeat(instance: &Instance) -> bool {
     let may = instance.retries.take();
@@ -47,7 +59,7 @@ pub(super) fn withheld() -> Lost {
 
 /// A request that was sent then did not run, and the call is sent once more for this reason.
 pub(super) fn repeated(instance: &Instance, call: &Call, sent: Instant, reason: &'static str) {
-    let is_refused = reason != "session_lost";
+    let is_refused = !matches!(reason, "session_lost" | "unsent");
     let outcome = if is_refused { Outcome::RPC_ERROR } else { Outcome::UPSTREAM_UNAVAILABLE };
     ended(instance, call, (outcome, sent.elapsed()));
     instance.status.metrics.attempts.repeated(reason);

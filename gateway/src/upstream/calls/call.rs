@@ -275,9 +275,10 @@ impl CallSource {
         if let Stage::Sent(Sent { peer, .. }) = &self.stage {
             own::retire_if_gone(&self.instance, &self.call.caller, peer, &lost);
             child_breaker::lost(&self.instance, peer, &lost, &mut self.probe);
-            if matches!(lost, Lost::Session(_)) && !self.is_second && attempts::may_repeat(&self.instance) {
-                attempts::repeated(&self.instance, &self.call, self.sent, "session_lost");
-                self.attempt.take().into_iter().for_each(|attempt| attempt.failed("session_lost"));
+            let proof = attempts::proof_of_no_run(peer, &lost).filter(|_| !self.is_second);
+            if let Some(reason) = proof.filter(|_| attempts::may_repeat(&self.instance)) {
+                attempts::repeated(&self.instance, &self.call, self.sent, reason);
+                self.attempt.take().into_iter().for_each(|attempt| attempt.failed(reason));
                 return self.again();
             }
         }

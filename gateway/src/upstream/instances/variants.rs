@@ -31,8 +31,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// So many sets of capabilities have lists of their own.
 pub(crate) const VARIANTS_MAX: usize = 8;
-/// What one keeps beside its lists: a session, its task, and what stands for the upstream in it.
-const BYTES: usize = 12 * 1024;
+/// Memory of a variant beside its lists. Its session takes as much as the session of a client.
+const BYTES: usize = 52 * 1024;
 /// So long lists wait for an upstream that starts, or for its other era. Then everyone's are shown meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -24,6 +24,7 @@ use crate::upstream::transport::link::Link;
 use crate::upstream::transport::pipe::{Pipe, read as read_pipe, write as write_pipe};
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
@@ -196,7 +197,7 @@ impl Rig {
             let end = read_pipe(&reading, near_in, max).await;
             reading.close((&*format!("{end:?}")).into());
         });
-        tasks.spawn_until_end(async move { drop(write_pipe(&writing, near_out).await) });
+        tasks.spawn_until_end(async move { drop(write_pipe(&writing, near_out, pending()).await) });
         let far = Far { input: BufReader::new(far_in), output: far_out };
         Self { instance, pipe, far, tasks, notices, board }
     }

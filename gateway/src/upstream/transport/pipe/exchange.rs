@@ -1,8 +1,7 @@
 //! Many exchanges over one duplex of frames.
 
 use super::in_flight::Pending;
-use super::outbox::{Outbox, TakenBack};
-use super::queue_shares::QueueFull;
+use super::outbox::{FrameClass, Outbox, PutError, TakenBack};
 use crate::health::{Cause, CauseCode};
 use crate::metrics::sampled;
 use crate::protocol::frame::Decimal;
@@ -72,7 +71,7 @@ impl Pipe {
             made: TaskTokens::default(),
             noise: StrayOutput::default(),
             unread: AtomicBool::new(false),
-            out: Mutex::default(),
+            out: Mutex::new(Outbox::new(inbox.budget().clone())),
             filled: Notify::new(),
             inbox,
             pulse: Liveness::default(),
@@ -97,25 +96,19 @@ impl Pipe {
         let Some(id) = self.pending().insert(slot.clone()) else {
             return Err(self.busy("too many requests are in flight"));
         };
-        let mut out = self.out();
-        if let Err(lost) = self.admit(&mut out, request) {
-            drop(out);
+        if let Err(lost) = self.enqueue(request, id, &slot) {
             self.pending().remove(id);
             return Err(lost);
         }
-        slot.enqueued_at(out.put(request.share.clone(), |bytes| match self.is_bare {
-            false => request.write(id, bytes),
-            true => request.write_bare(id, bytes),
-        }));
-        drop(out);
         self.filled.notify_one();
         // A handshake may not be cancelled.
         let quiet = *request.method == Method::Initialize;
         Ok(PipeExchange { pipe: self.clone(), id, slot, ended: false, quiet })
     }
 
-    /// Has room for a request in the queue.
-    fn admit(&self, out: &mut Outbox, request: &Request<'_>) -> Result<(), Lost> {
+    /// Queues a request. Its start is noted under the lock, since the end of the pipe looks at it.
+    fn enqueue(&self, request: &Request<'_>, id: u64, slot: &Mailbox) -> Result<(), Lost> {
+        let mut out = self.out();
         if out.is_closed() {
             return Err(self.unsent());
         }
@@ -123,9 +116,13 @@ impl Pipe {
             let said = "nothing but a tool call can be sent to it (`dialect = \"bare\"`)";
             return Err(Lost::Odd(Cause::new(CauseCode::ResponseInvalid, said)));
         }
-        let length = request.room();
-        out.admits(request.share.as_ref(), length).map_err(|full| self.full(full))?;
-        out.has_room(self.inbox.budget(), length).map_err(|why| self.busy(&why.to_string()))
+        let queued =
+            out.put((FrameClass::Request, request.room()), request.share.clone(), |bytes| match self.is_bare {
+                false => request.write(id, bytes),
+                true => request.write_bare(id, bytes),
+            });
+        slot.enqueued_at(queued.map_err(|why| self.full(why))?);
+        Ok(())
     }
 
     /// Sends a notification.
@@ -137,31 +134,38 @@ impl Pipe {
         if out.is_closed() {
             return Err(self.unsent());
         }
-        out.admits_message(request.share.as_ref(), request.room()).map_err(|full| self.full(full))?;
-        out.put(request.share.clone(), |bytes| request.write_notification(bytes));
+        let class = (FrameClass::Message, request.room());
+        out.put(class, request.share.clone(), |bytes| request.write_notification(bytes))
+            .map_err(|why| self.full(why))?;
         drop(out);
         self.filled.notify_one();
         Ok(())
     }
 
-    /// Writes answers to what the upstream asked. A stateless one is never answered: it may not ask.
-    fn answered(&self, frames: &[Bytes]) {
-        if self.is_modern() || frames.is_empty() {
-            return;
-        }
+    /// Writes answers to requests of the upstream. A stateless upstream is never answered, since it may not ask. The error is the
+    /// reason for which an answer is dropped.
+    fn write_answers(
+        &self,
+        frames: &[Bytes],
+        put: impl Fn(&mut Outbox, &Bytes) -> Result<(), PutError>,
+    ) -> Result<(), PutError> {
         let mut out = self.out();
-        for frame in frames {
-            if !out.is_closed() && out.admits_message(None, frame.len()).is_ok() {
-                out.put(None, |bytes| bytes.extend_from_slice(frame));
-            }
+        if self.is_modern() || frames.is_empty() || out.is_closed() {
+            return Ok(());
         }
+        let written = frames.iter().try_for_each(|frame| put(&mut out, frame));
         drop(out);
         self.filled.notify_one();
+        written.inspect_err(|why| {
+            let what = "an answer to a request of the upstream was dropped";
+            self.inbox.failed("one_way_full", why.code(), &format_args!("{what}: {why}"));
+        })
     }
 
     /// A call is no longer open: what was asked of it alone is answered for it.
     pub(crate) fn left(&self, gone: &Arc<Mailbox>) {
-        self.answered(&asker::left(self, gone));
+        let _reported =
+            self.write_answers(&asker::left(self, gone), |out, frame| put_answer(out, FrameClass::Message, frame));
     }
 
     /// Ends one exchange that will have no answer.
@@ -171,6 +175,14 @@ impl Pipe {
             self.left(&slot);
             slot.finish(Arrival::Lost(lost));
         }
+    }
+
+    /// Ends a call that cannot go on without an answer that was dropped.
+    fn abandon(&self, call: &Arc<Mailbox>, why: PutError) {
+        let Some(id) = self.pending().id_of(call) else { return };
+        let said = format!("the answer to its question was not accepted: {why}");
+        self.lose(id, Lost::Unknown(Cause::new(CauseCode::MessageRefused, said)));
+        self.withdraw(id);
     }
 
     /// Shows how many of its requests are in flight in the metrics, for as long as it is there.
@@ -257,10 +269,10 @@ impl Pipe {
     }
 
     /// The queue is full, and why: a healthy upstream gets more than it reads, or it does not read.
-    fn full(&self, full: QueueFull) -> Lost {
-        match self.unread.load(Ordering::Relaxed) {
-            true => self.busy(&format!("input not read; {full}")),
-            false => self.busy(&full.to_string()),
+    fn full(&self, why: PutError) -> Lost {
+        match (self.unread.load(Ordering::Relaxed), why) {
+            (true, PutError::Full(full)) => self.busy(&format!("input not read; {full}")),
+            (_, why) => self.busy(&why.to_string()),
         }
     }
 
@@ -289,8 +301,15 @@ impl Asker for Pipe {
         self.pending().calls()
     }
 
-    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, _to: AnswerTo<'_>) {
-        self.answered(&[answer.frame(id.raw())]);
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, to: AnswerTo<'_>) {
+        let written = self.write_answers(&[answer.frame(id.raw())], |out, frame| match to {
+            AnswerTo::Ping => out.put_pong(frame),
+            AnswerTo::AtOnce(_) => put_answer(out, FrameClass::AtOnce, frame),
+            AnswerTo::Question(_) => put_answer(out, FrameClass::Message, frame),
+        });
+        if let (Err(why), AnswerTo::AtOnce(Some(call)) | AnswerTo::Question(Some(call))) = (written, to) {
+            self.abandon(call, why);
+        }
     }
 
     fn revision(&self) -> Option<Revision> {
@@ -300,6 +319,10 @@ impl Asker for Pipe {
     fn tasks(&self) -> &Tasks {
         &self.tasks
     }
+}
+
+fn put_answer(out: &mut Outbox, class: FrameClass, frame: &Bytes) -> Result<(), PutError> {
+    out.put((class, frame.len()), None, |bytes| bytes.extend_from_slice(frame)).map(drop)
 }
 
 /// One request on a pipe. Dropping it before its end withdraws the request.

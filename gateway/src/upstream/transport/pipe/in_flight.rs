@@ -72,6 +72,11 @@ impl Pending {
         self.cells[self.cell(id)].as_ref().filter(|(owner, _)| *owner == id).map(|(_, slot)| slot)
     }
 
+    /// The id of an exchange that is in flight.
+    pub(crate) fn id_of(&self, slot: &Arc<Mailbox>) -> Option<u64> {
+        self.cells.iter().flatten().find(|(_, other)| Arc::ptr_eq(slot, other)).map(|(id, _)| *id)
+    }
+
     /// Takes an exchange out.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Arc<Mailbox>> {
         let cell = self.cell(id);

@@ -1,10 +1,22 @@
 //! What waits to be written on a pipe: whole frames, each of which can be taken out again while nothing of it is written.
 
+// The frames of one write, one behind the other.
+mod batch;
+
 use super::queue_shares::{QueueFull, QueueShares};
 use crate::call::share::Share;
-use crate::memory::account::Kind;
-use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
+use crate::health::CauseCode;
+use crate::memory::budget::{Budget, Spent};
 use crate::metrics::messages;
+pub(crate) use batch::Batch;
+use batch::Part;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Answers to pings that wait while the writer is stuck. A peer that reads again has given up on older pings.
+const PINGS_MAX: usize = 16;
+/// Bytes of answers at once that wait, with their records, while the writer is stuck.
+const AT_ONCE_MAX: usize = 64 * 1024;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
@@ -21,39 +33,17 @@ pub(crate) struct Outbox {
     in_hand: usize,
     /// How much of all that waits is of each client.
     shares: QueueShares,
+    /// The budget that every frame and its record is charged to.
+    budget: Budget,
+    /// The newest answers to pings, which join the queue when the writer takes it.
+    pings: VecDeque<Bytes>,
+    /// Bytes of answers at once in the queue, with their records.
+    at_once: usize,
     /// What was given up meanwhile.
     late: Vec<u64>,
     is_closed: bool,
     /// The frame that is written in part and that nobody waits for any more.
     half: Option<u64>,
-}
-
-/// Frames one behind the other.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    bytes: Vec<u8>,
-    /// Counts them.
-    charge: Charge,
-    parts: Vec<Part>,
-    /// How much of the bytes is written.
-    written: usize,
-    /// The first frame that is not written whole, and where it starts in the bytes.
-    first: usize,
-    at: usize,
-    /// The first frame that its client's share still has.
-    shared: usize,
-    /// How many bytes belong to frames that were taken out.
-    dropped: usize,
-}
-
-#[derive(Debug)]
-struct Part {
-    /// Where it starts in all that was ever put in.
-    start: u64,
-    len: usize,
-    is_out: bool,
-    /// The client's share that it takes; `None`: it is the gateway's own.
-    share: Option<Share>,
 }
 
 /// What became of a frame that is not to be written any more.
@@ -67,40 +57,86 @@ pub(crate) enum TakenBack {
     Sent,
 }
 
-impl Outbox {
-    /// Has room for one more frame of about this length, at once: what is large must not grow by doubling.
-    pub(crate) fn has_room(&mut self, budget: &Budget, length: usize) -> Result<(), Spent> {
-        let queue = &mut self.queue;
-        let bytes = queue.bytes.len() + length;
-        // A little of each connection is not counted, so that a plain small call pays nothing.
-        if bytes > UNCOUNTED || !queue.charge.is_empty() {
-            queue.charge.grow(budget, Kind::Queue, bytes)?;
+/// The class of a frame, which decides its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameClass {
+    /// A request to the upstream.
+    Request,
+    /// A notification, or the answer to a question that was put to a client.
+    Message,
+    /// An answer that the gateway gives to the upstream without asking a client.
+    AtOnce,
+}
+
+/// The reason for which a frame is not queued. Nothing of it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PutError {
+    /// The queue is full.
+    #[error(transparent)]
+    Full(#[from] QueueFull),
+    /// The upstream asks and does not read the answers.
+    #[error("{} KiB of answers to its own requests wait", AT_ONCE_MAX / 1024)]
+    AnswersUnread,
+    /// The budget is spent.
+    #[error(transparent)]
+    Memory(#[from] Spent),
+}
+
+impl PutError {
+    pub(crate) fn code(self) -> CauseCode {
+        match self {
+            Self::Full(_) | Self::AnswersUnread => CauseCode::QueueFull,
+            Self::Memory(_) => CauseCode::MemoryFull,
         }
-        queue.bytes.reserve(length);
-        Ok(())
+    }
+}
+
+impl Outbox {
+    /// An empty outbox that charges this budget.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, ..Self::default() }
     }
 
-    /// Whether a client's share, or the gateway itself, may put in a request of this length.
-    pub(crate) fn admits(&self, share: Option<&Share>, length: usize) -> Result<(), QueueFull> {
-        self.shares.admits(share, length, self.len())
-    }
-
-    /// As [`Self::admits`], of an answer or a notification.
-    pub(crate) fn admits_message(&self, share: Option<&Share>, length: usize) -> Result<(), QueueFull> {
-        self.shares.admits_message(share, length, self.len())
-    }
-
-    /// Puts a frame of a share in; where it starts. Not called once it is closed.
-    pub(crate) fn put(&mut self, share: Option<Share>, write: impl FnOnce(&mut Vec<u8>)) -> u64 {
-        let (start, from, before) = (self.end, self.queue.bytes.len(), self.len());
-        write(&mut self.queue.bytes);
+    /// Queues a frame of about this length for a share and charges the budget for the frame and its record; returns the start of
+    /// the frame. Every byte of the queue passes here. Not called once the outbox is closed.
+    pub(crate) fn put(
+        &mut self,
+        (class, length): (FrameClass, usize),
+        share: Option<Share>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<u64, PutError> {
+        let before = self.len();
+        match class {
+            FrameClass::Request => self.shares.admits(share.as_ref(), length, before)?,
+            FrameClass::Message | FrameClass::AtOnce => self.shares.admits_message(share.as_ref(), length, before)?,
+        }
+        let answers = match class {
+            FrameClass::AtOnce => self.at_once + length + size_of::<Part>(),
+            FrameClass::Request | FrameClass::Message => self.at_once,
+        };
+        if self.stuck.is_some() && answers > AT_ONCE_MAX.max(self.at_once) {
+            return Err(PutError::AnswersUnread);
+        }
+        let len = self.queue.append(&self.budget, length, write)?;
         messages::UPSTREAM.sent();
-        self.queue.bytes.push(b'\n');
-        let len = self.queue.bytes.len() - from;
+        let start = self.end;
         self.shares.add(share.as_ref(), start, len, before);
         self.queue.parts.push(Part { start, len, is_out: false, share });
         self.end += len as u64;
-        start
+        self.at_once = answers;
+        Ok(start)
+    }
+
+    /// Queues the answer to a ping. While the writer is stuck only the newest few wait, and the others are dropped.
+    pub(crate) fn put_pong(&mut self, frame: &Bytes) -> Result<(), PutError> {
+        if self.stuck.is_none() {
+            return self.put((FrameClass::AtOnce, frame.len()), None, |bytes| bytes.extend_from_slice(frame)).map(drop);
+        }
+        if self.pings.len() >= PINGS_MAX {
+            self.pings.pop_front();
+        }
+        self.pings.push_back(frame.clone());
+        Ok(())
     }
 
     /// How many bytes wait.
@@ -126,6 +162,11 @@ impl Outbox {
         let batch = left.filter(|stuck| !stuck.is_written()).unwrap_or_else(|| {
             self.late.clear();
             self.half = None;
+            while let Some(pong) = self.pings.pop_front() {
+                // Without memory for the answer the ping has none.
+                let _is_queued = self.put_pong(&pong);
+            }
+            self.at_once = 0;
             self.given = self.end;
             self.queue.compact();
             std::mem::replace(&mut self.queue, std::mem::take(spare))
@@ -191,120 +232,9 @@ impl Outbox {
         let whole = self.stuck.as_ref().and_then(Batch::first_whole).unwrap_or(self.given);
         (self.queue, self.stuck, self.in_hand) = (Batch::default(), None, 0);
         self.shares.clear();
+        self.pings = VecDeque::new();
+        self.at_once = 0;
         whole
-    }
-}
-
-impl Batch {
-    /// What is still to be written.
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.bytes[self.written..]
-    }
-
-    /// So many bytes were written.
-    pub(crate) fn advance(&mut self, count: usize) {
-        self.written += count;
-        while let Some(part) = self.parts.get(self.first).filter(|part| self.at + part.len <= self.written) {
-            self.at += part.len;
-            self.first += 1;
-        }
-    }
-
-    pub(crate) fn is_written(&self) -> bool {
-        self.written == self.bytes.len()
-    }
-
-    /// An empty one that keeps its room, unless that is more than `most`, and that knows which frames were written.
-    pub(crate) fn emptied(mut self, most: usize) -> Self {
-        if self.bytes.capacity() > most {
-            self.bytes = Vec::new();
-        }
-        self.bytes.clear();
-        Self { bytes: self.bytes, parts: self.parts, first: self.first, shared: self.shared, ..Self::default() }
-    }
-
-    /// Frames that are written take nothing of a share any more.
-    fn settle(&mut self, shares: &mut QueueShares) {
-        for part in &self.parts[self.shared..self.first] {
-            shares.remove(part.share.as_ref(), part.start, part.len);
-        }
-        self.shared = self.first;
-        if let Some(part) = self.parts.get(self.first) {
-            shares.shrink(part.start, part.len - (self.written - self.at));
-        }
-    }
-
-    /// Forgets the frames of a batch that is written.
-    fn forget(&mut self) {
-        match self.bytes.capacity() {
-            0 => self.parts = Vec::new(),
-            _ => self.parts.clear(),
-        }
-        (self.first, self.shared) = (0, 0);
-    }
-
-    /// How many bytes wait in it.
-    fn len(&self) -> usize {
-        self.bytes.len() - self.written - self.dropped
-    }
-
-    /// The frame that is written in part.
-    fn half(&self) -> Option<u64> {
-        (self.written > self.at).then(|| self.parts[self.first].start)
-    }
-
-    /// Where the first frame starts of which nothing is written.
-    fn first_whole(&self) -> Option<u64> {
-        self.parts.get(self.first + usize::from(self.written > self.at)).map(|part| part.start)
-    }
-
-    fn take_back(&mut self, start: u64, shares: &mut QueueShares) -> TakenBack {
-        let Ok(found) = self.parts[self.first..].binary_search_by_key(&start, |part| part.start) else {
-            return TakenBack::Sent;
-        };
-        if found == 0 && self.written > self.at {
-            return TakenBack::Half;
-        }
-        let part = &mut self.parts[self.first + found];
-        if !std::mem::replace(&mut part.is_out, true) {
-            self.dropped += part.len;
-            shares.remove(part.share.as_ref(), part.start, part.len);
-        }
-        // Each byte is moved a bounded number of times, however many frames are taken out one by one.
-        if self.dropped > self.len() {
-            self.compact();
-        }
-        TakenBack::Whole
-    }
-
-    /// Drops the bytes of what was taken out.
-    fn compact(&mut self) {
-        if self.dropped == 0 {
-            return;
-        }
-        let keep = usize::from(self.written > self.at);
-        let (first, bytes) = (self.first + keep, &mut self.bytes);
-        let mut from = self.at + self.parts[self.first..first].iter().map(|part| part.len).sum::<usize>();
-        let mut to = from;
-        for part in &self.parts[first..] {
-            if !part.is_out {
-                bytes.copy_within(from..from + part.len, to);
-                to += part.len;
-            }
-            from += part.len;
-        }
-        bytes.truncate(to);
-        if bytes.is_empty() {
-            // Megabytes that nobody wants are not kept for whatever comes next.
-            *bytes = Vec::new();
-        }
-        let mut at = 0;
-        self.parts.retain(|part| {
-            at += 1;
-            at <= first || !part.is_out
-        });
-        self.dropped = 0;
-        self.charge.shrink(self.bytes.len());
     }
 }
 

@@ -4,6 +4,7 @@
 use super::exchange::Pipe;
 use super::outbox::Batch;
 use crate::health::{Cause, CauseCode};
+use crate::memory::budget::UNCOUNTED;
 use crate::runtime::poll::poll_when_woken;
 use crate::upstream::status::Condition;
 use std::future::poll_fn;
@@ -15,10 +16,12 @@ use tokio::io::AsyncWrite;
 use tokio::time::sleep;
 
 /// A write buffer that grew beyond this is not kept. A pipe has two of them, which count nowhere while they are empty.
-pub(super) const KEEP_BYTES: usize = 64 * 1024;
+pub(super) const KEEP_BYTES: usize = UNCOUNTED;
 /// How often it is looked whether a pipe that is full has moved. It is looks that are counted and not time: whoever was frozen
 /// itself has not looked.
 const LOOK: Duration = Duration::from_secs(1);
+/// The interval of looks for open calls after the peer has closed its end.
+const HUNG_UP_LOOK: Duration = Duration::from_millis(20);
 /// After so many looks without a byte it is shown that the upstream does not read.
 const SHOWN_AFTER: u32 = 5;
 /// After so many, the pipe ends where a frame is written in part that nobody waits for: its rest would have it run.
@@ -34,12 +37,23 @@ enum Turn {
     Closed,
 }
 
-/// Writes what is queued until the pipe closes; the error of a write that failed.
-pub(crate) async fn write(pipe: &Pipe, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+/// Writes the queue until the pipe closes; the error of a write that failed. `hung_up` resolves once the peer has closed its end:
+/// then writing ends with an error before the next call comes, as soon as no open call can still be answered.
+pub(crate) async fn write(
+    pipe: &Pipe,
+    mut output: impl AsyncWrite + Unpin,
+    hung_up: impl Future<Output = ()>,
+) -> io::Result<()> {
     let mut spare = Batch::default();
     let mut unread = Unread { pipe, is_shown: false };
     // One for all turns: each that is made anew stands in a list of those that are to be told.
     let mut closed = pin!(poll_when_woken(pipe.closed()));
+    let mut hung_up = pin!(poll_when_woken(async {
+        hung_up.await;
+        while pipe.in_flight() > 0 {
+            sleep(HUNG_UP_LOOK).await;
+        }
+    }));
     loop {
         let mut turn = poll_fn(|cx| Poll::Ready(poll_turn(pipe, &mut output, &mut spare, cx))).await;
         if turn.is_pending() {
@@ -55,6 +69,7 @@ pub(crate) async fn write(pipe: &Pipe, mut output: impl AsyncWrite + Unpin) -> i
                     biased;
                     () = pipe.filled.notified() => {}
                     _ = closed.as_mut() => return Ok(()),
+                    () = hung_up.as_mut() => return Err(io::ErrorKind::BrokenPipe.into()),
                 }
             }
         }
@@ -80,9 +95,12 @@ fn poll_turn(
                 pipe.out().put_back(batch);
                 return Poll::Pending;
             }
-            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            Poll::Ready(Ok(count)) => batch.advance(count),
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Ready(Ok(count @ 1..)) => batch.advance(count),
+            Poll::Ready(failed) => {
+                // Frames without a written byte were not sent: the outbox must know them when it closes.
+                pipe.out().put_back(batch);
+                return Poll::Ready(Err(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into())));
+            }
         }
     }
     *spare = batch.emptied(KEEP_BYTES);
@@ -157,3 +175,6 @@ impl Unread<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use crate::upstream::transport::dial::{Host, to_socket};
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::pipe::reader::{self, Source};
 use crate::upstream::transport::pipe::{Pipe, ReadEnd, writer};
+use std::future::pending;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -62,7 +63,7 @@ fn run(
     });
     let writing = pipe.clone();
     level.spawn(async move {
-        if let Err(error) = writer::write(&writing, output).await {
+        if let Err(error) = writer::write(&writing, output, pending()).await {
             // The reader knows better why, if it hears of it at all.
             tracing::debug!(%error, "cannot write to the connection");
             writing.close(Cause::new(CauseCode::ConnectionLost, format!("the connection broke: {error}")));

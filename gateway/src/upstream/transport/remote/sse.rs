@@ -2,6 +2,7 @@
 //! stream's first event names. The stream is the connection: it ends, and all that is open ends with it.
 
 use crate::health::{Cause, CauseCode};
+use crate::memory::account::Kind;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Frame;
 use crate::protocol::framing::lines::Line;
@@ -54,7 +55,7 @@ pub(crate) async fn open(
     let posts = Posts { target, level: level.clone(), room: room(), behind: None };
     let writing = pipe.clone();
     level.spawn_until_end(async move {
-        if let Err(error) = writer::write(&writing, posts).await {
+        if let Err(error) = writer::write(&writing, posts, pending()).await {
             writing.close(Cause::new(CauseCode::ConnectionLost, error.to_string()));
         }
     });
@@ -137,6 +138,14 @@ impl Target {
         }
     }
 
+    /// Ends a message that is not posted.
+    fn refuse(&self, id: Option<u64>, why: Cause) {
+        match id {
+            Some(id) => self.pipe.lose(id, Lost::Busy(why)),
+            None => self.pipe.inbox.failed("post", why.code(), &why.full()),
+        }
+    }
+
     /// Posts one message. A request that was refused ends with the reason.
     async fn post(&self, frame: Bytes, id: Option<u64>) {
         let call = id.and_then(|id| self.pipe.pending().get(id).cloned());
@@ -195,13 +204,22 @@ impl AsyncWrite for Posts {
             Ok(Frame::Request { id, .. }) => id.number(),
             _ => None,
         };
+        let taken_bytes = (end + 1).min(bytes.len());
+        // The outbox no longer counts a frame that was taken, and a server may leave many POSTs without an answer.
+        let charge = match self.target.pipe.inbox.budget().charge(Kind::Queue, frame.len()) {
+            Ok(charge) => charge,
+            Err(spent) => {
+                self.target.refuse(id, Cause::new(CauseCode::MemoryFull, spent.to_string()));
+                return Poll::Ready(Ok(taken_bytes));
+            }
+        };
         let (done, taken) = oneshot::channel::<()>();
         if parsed.is_ok_and(|frame| comes_first(&frame)) {
             self.behind = Some(taken);
         }
         let target = self.target.clone();
         self.level.spawn_until_end(async move {
-            let _permit = permit;
+            let _kept = (permit, charge);
             let posting = target.post(frame, id);
             let Some(id) = id else {
                 if within(TAKEN_MAX, posting).await.is_err() {
@@ -223,7 +241,7 @@ impl AsyncWrite for Posts {
                 () = let_on => {}
             }
         });
-        Poll::Ready(Ok((end + 1).min(bytes.len())))
+        Poll::Ready(Ok(taken_bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -25,6 +25,7 @@ use crate::upstream::transport::pipe::reader::{self, Sorter, Source};
 use crate::upstream::transport::pipe::{Pipe, writer};
 use bytes::Bytes;
 use output::{Controls, Frames};
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,7 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
     });
     let writing = pipe.clone();
     level.spawn(async move {
-        match writer::write(&writing, &mut frames).await {
+        match writer::write(&writing, &mut frames, pending()).await {
             // Whoever closed it is told so.
             Ok(()) => frames.finish().await,
             // The reader knows better why, if it hears of it at all.

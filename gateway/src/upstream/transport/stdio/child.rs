@@ -13,10 +13,15 @@ use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::pipe::{Pipe, ReadEnd, reader, writer};
 use rustix::io::Errno;
 use std::ffi::OsString;
+use std::future::pending;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::unix::pipe;
+use tokio::process::ChildStdin;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -97,7 +102,7 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
             is_passing: true,
         });
     };
-    let bytes = inbox.bytes();
+    let (bytes, hung_up) = (inbox.bytes(), hung_up(&stdin));
     let (stdin, stdout) = (Watched::new(stdin, Counted(bytes.clone())), Watched::new(stdout, Counted(bytes)));
     let pipe = Pipe::new(inbox, tasks.clone());
     pipe.count_for(spec.name);
@@ -107,7 +112,7 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
 
     let (writing, name, ended) = (pipe.clone(), spec.name.clone(), read_ended.clone());
     tasks.spawn(async move {
-        if let Err(error) = writer::write(&writing, stdin).await {
+        if let Err(error) = writer::write(&writing, stdin, hung_up).await {
             // Its exit, if it is one, follows at once and says more.
             tracing::debug!(upstream = %name, %error, "cannot write to stdin");
             let end = ReadEnd::Failed("closed its stdin".into());
@@ -153,6 +158,17 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
         gone.cancel();
     });
     Ok(Child { pipe, pid, tail, status, at_once, read_end })
+}
+
+/// Resolves once the child has closed its stdin. Without a file for this watch the next write finds out.
+fn hung_up(stdin: &ChildStdin) -> impl Future<Output = ()> + use<> {
+    let watched = stdin.as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd);
+    async move {
+        match watched {
+            Ok(watched) => drop(watched.ready(Interest::ERROR).await),
+            Err(_) => pending().await,
+        }
+    }
 }
 
 /// What can be seen to be wrong before anything is started.

@@ -9,8 +9,9 @@ use crate::upstream::instance::admission::own::OwnSession;
 use crate::upstream::owner::Ownership;
 use std::sync::Arc;
 
-/// What a session keeps beside what its client declares: itself, its task, and what stands for the upstream in it.
-const SESSION_BYTES: usize = 12 * 1024;
+/// Memory of a session beside the declarations of its client. Measured over 500 sessions of a release build: 36 KiB, and 52 KiB with
+/// the connection of a GET stream.
+const SESSION_BYTES: usize = 52 * 1024;
 
 /// The session that a client has to itself, opened where there is none; `None` where clients share those of the instance. The error says
 /// why it may have none now.
