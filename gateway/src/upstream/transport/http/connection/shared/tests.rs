@@ -326,30 +326,3 @@ async fn a_head_that_is_too_long_is_no_answer() {
         assert_eq!(tokio::join!(one, serves).0.is_ok(), is_answered, "{length}");
     }
 }
-
-#[tokio::test]
-async fn a_break_of_a_reused_connection_has_a_cause_of_its_own() {
-    let (tasks, over) = (Tasks::new(), CancellationToken::new());
-    let mut causes = Vec::new();
-    for answered in [0, 1] {
-        let (shared, mut server) = connected(&tasks, &over).await;
-        let serves = async {
-            for _ in 0..answered {
-                answer(next(&mut server).await);
-            }
-            let _asked = next(&mut server).await;
-            drop(server);
-        };
-        let asks = async {
-            for _ in 0..answered {
-                assert_eq!(asks(shared.begin().unwrap()).await.unwrap(), 200);
-            }
-            asks(shared.begin().unwrap()).await.unwrap_err()
-        };
-        match tokio::join!(asks, serves).0 {
-            Lost::Unknown(why) => causes.push(why.code()),
-            lost => panic!("{lost:?}"),
-        }
-    }
-    assert_eq!(causes, [CauseCode::ConnectionLost, CauseCode::ReusedConnectionLost]);
-}
