@@ -124,11 +124,13 @@ async fn notifications_and_responses_are_taken_without_an_answer() {
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/no/such\",\"params\":{}}",
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"gone\"}}",
-        "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"unread\"}}",
     ] {
         let answer = post(&gateway, &[("mcp-session-id", &id)], body).await;
         assert_eq!((answer.status, answer.body.len()), (202, 0), "{body}");
     }
+    let unasked = "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}";
+    assert_eq!(post(&gateway, &[("mcp-session-id", &id)], unasked).await.status, 400, "no question has this number");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::script::plan::Kind;
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::until;
 
 const NEWEST: Revision = Revision::R2025_11_25;
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -208,6 +209,7 @@ async fn unusable_signing_key_is_replaced_and_sessions_survive() {
     let config = Config::new().upstream(&upstream);
     let mut gateway = Gateway::serve(&config).await;
     let (file, aside) = ["signing-key", "signing-key.unusable-1"].map(|name| gateway.state().join(name)).into();
+    until("the key is made", || async { file.exists().then_some(()) }).await;
     std::fs::write(&file, [0xff, 0, 0x81]).expect("the file is there");
     gateway.restart(&config).await;
     gateway.says(&["signing key unusable", "set aside"]).await;
@@ -223,6 +225,7 @@ async fn signing_key_that_others_can_read_is_warned_of_at_start() {
     let config = Config::new().upstream(&upstream);
     let mut gateway = Gateway::serve(&config).await;
     let file = gateway.state().join("signing-key");
+    until("the key is made", || async { file.exists().then_some(()) }).await;
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("it is ours");
     mode(0o644);
     gateway.restart(&config).await;

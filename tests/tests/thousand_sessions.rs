@@ -26,7 +26,7 @@ const LISTENERS: usize = 100;
 const AT_ONCE: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(240);
 /// What the ledger counts for the session of one client at the upstream.
-const COUNTED: std::ops::RangeInclusive<u64> = 8 * 1024..=16 * 1024;
+const COUNTED: std::ops::RangeInclusive<u64> = 40 * 1024..=60 * 1024;
 /// So much may come and go meanwhile: a few connections.
 const SLACK: u64 = 512 * 1024;
 

@@ -1,6 +1,6 @@
 //! How much memory the process may have: what its control groups say, else what the machine has; and its address space.
 
-use crate::runtime::system::AddressSpace;
+use crate::runtime::system::{AddressSpace, workers};
 use std::path::{Path, PathBuf};
 
 /// What peers may make the gateway keep where nobody says: half of what there is, and no more than this.
@@ -8,7 +8,8 @@ const DEFAULT_MAX: usize = 1 << 30;
 
 /// The default of `server.memory_limit`.
 pub(super) fn default_limit() -> usize {
-    let space = AddressSpace::of_process().map(|space| usize::try_from(space.for_peers()).unwrap_or(usize::MAX));
+    let space =
+        AddressSpace::of_process(workers()).map(|space| usize::try_from(space.for_peers()).unwrap_or(usize::MAX));
     limit_of(Path::new("/")).min(space.unwrap_or(usize::MAX))
 }
 

@@ -1,14 +1,9 @@
 //! A message that is written in one go: a large one into a mapping of its own, which goes back to the system with it.
 
 use super::budget::Charge;
-use super::mapping::Mapping;
+use super::mapping::{MAPPED, Mapping};
 use crate::runtime::aside;
 use bytes::{BufMut, Bytes};
-
-/// From here on a message has a mapping of its own: only the pages that were written to are there, it grows without a copy, and
-/// it is gone as soon as it is dropped. The allocator keeps what a worker freed for as long as that worker has nothing to do: after a
-/// stream of events of 900 KiB each that was 70 MiB.
-pub(crate) const MAPPED: usize = 128 * 1024;
 
 /// Up to here a message is written on the stack first: memory of just its length is asked for then, and becomes `Bytes` without a second
 /// allocation.

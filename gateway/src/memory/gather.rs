@@ -2,8 +2,8 @@
 
 use super::account::{Hold, Kind};
 use super::budget::{Budget, Charge, Spent};
-use super::composed::{MAPPED, Mapped, charged};
-use super::mapping::Mapping;
+use super::composed::{Mapped, charged};
+use super::mapping::{MAPPED, Mapping};
 use bytes::{Bytes, BytesMut};
 use std::task::{Context, Poll};
 

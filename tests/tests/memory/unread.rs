@@ -61,7 +61,7 @@ async fn gauges_explain_the_memory_of_unread_queues() {
     let gateway = Gateway::serve(&programs().server("memory_limit = \"512MiB\"")).await;
     let tools: Vec<String> = (0..UPSTREAMS).map(|number| format!("up{number}__take")).collect();
     let client = client_of(&gateway, &tools).await;
-    let at_first = resident_kib(gateway.pid).expect("it runs");
+    let at_first = resident_anon_kib(gateway.pid).expect("it runs");
     let mut calls = Vec::new();
     for name in &tools {
         calls.push(client.start(tool(name, "{}")).await);
@@ -77,7 +77,7 @@ async fn gauges_explain_the_memory_of_unread_queues() {
         let page = String::from_utf8_lossy(&page.body).into_owned();
         let [all, queue] =
             ["", "kind=\"queue\""].map(|kind| sum(&page, &format!("trunkline_memory_bytes{{{kind}")) / 1024);
-        let growth = resident_kib(gateway.pid)?.saturating_sub(at_first);
+        let growth = resident_anon_kib(gateway.pid)?.saturating_sub(at_first);
         eprintln!("{all} KiB are counted, {queue} of them queued; the growth is {growth} KiB");
         // The allocator returns freed pages of the bodies after a while.
         (queue >= all_queued && all >= growth / 10 * 9).then_some(())

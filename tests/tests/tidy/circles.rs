@@ -26,9 +26,8 @@ pub(crate) fn find(files: &[Source]) -> Vec<String> {
     circles.into_iter().collect()
 }
 
-/// The folders in which rooms use one another in a circle, and those whose rooms stand on more levels than `most`: what stands in a
-/// folder or file counts as that room's, however deep.
-pub(crate) fn rooms(files: &[Source], most: usize) -> BTreeMap<String, String> {
+/// The folders in which rooms use one another in a circle: what stands in a folder or file counts as that room's, however deep.
+pub(crate) fn rooms(files: &[Source]) -> BTreeMap<String, String> {
     let modules: BTreeSet<Module> = files.iter().map(Source::module).collect();
     let doors = imports::doors(files);
     let mut folders: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
@@ -42,14 +41,13 @@ pub(crate) fn rooms(files: &[Source], most: usize) -> BTreeMap<String, String> {
             }
         }
     }
-    let judged = folders.iter().filter_map(|(folder, rooms)| Some((folder.join("/"), judge(rooms, most)?)));
+    let judged = folders.iter().filter_map(|(folder, rooms)| Some((folder.join("/"), judge(rooms)?)));
     judged.collect()
 }
 
 /// Takes away the rooms that use no other one, level by level; what is left then stands in a circle, or on one.
-fn judge(rooms: &BTreeMap<String, BTreeSet<String>>, most: usize) -> Option<String> {
+fn judge(rooms: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
     let mut left = rooms.clone();
-    let mut levels = 1;
     while !left.is_empty() {
         let free: Vec<String> = left
             .iter()
@@ -61,9 +59,8 @@ fn judge(rooms: &BTreeMap<String, BTreeSet<String>>, most: usize) -> Option<Stri
             return Some(format!("a circle among {}", names.join(", ")));
         }
         free.iter().for_each(|room| _ = left.remove(room));
-        levels += 1;
     }
-    (levels > most).then(|| format!("{levels} levels of rooms"))
+    None
 }
 
 fn follow(
@@ -122,7 +119,6 @@ fn rooms_that_use_one_another_are_seen_though_no_file_closes_the_circle() {
     let up = file("a/x.rs", "use crate::b::y::Y;");
     let round = [file("a/w.rs", ""), up, file("b/y.rs", ""), file("b/z.rs", "use crate::a::w::W;")];
     assert_eq!(find(&round), [""; 0]);
-    assert_eq!(rooms(&round, 9)[""], "a circle among a, b");
-    assert_eq!(rooms(&round[..3], 2).len(), 0);
-    assert_eq!(rooms(&round[..3], 1)[""], "2 levels of rooms");
+    assert_eq!(rooms(&round)[""], "a circle among a, b");
+    assert_eq!(rooms(&round[..3]).len(), 0);
 }

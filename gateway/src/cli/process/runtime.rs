@@ -74,7 +74,7 @@ async fn keep_a_spare(keep_alive: Duration) -> Infallible {
 
 /// Fails if the limits of the process leave a gateway too little address space: it would abort under load.
 pub(crate) fn check_address_space() -> Result<(), Failure> {
-    let Some((limit, needed)) = AddressSpace::of_process().and_then(AddressSpace::lack) else { return Ok(()) };
+    let Some((limit, needed)) = AddressSpace::of_process(workers()).and_then(AddressSpace::lack) else { return Ok(()) };
     let error = anyhow::anyhow!(
         "the address space is limited to {limit} MiB (`ulimit -v` or `ulimit -d`), and trunkline needs at least {needed} MiB; raise the limit"
     );

@@ -11,7 +11,7 @@ use crate::downstream::edge::{Edge, client_era};
 use crate::downstream::response::EncodedResponse;
 use crate::downstream::response::steps::{Cut, Lose, Lost, StepQueue, Turn};
 use crate::downstream::running::RunningCall;
-use crate::downstream::session::requester::Requester;
+use crate::downstream::session::client::Requester;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent, UNCOUNTED};
 use crate::memory::{Composed, charged, joined};

@@ -3,7 +3,7 @@
 use super::kept::{Change, Earlier, KeptWishes, Wishes};
 use super::notices::Notices;
 use super::questions::ClientQuestions;
-use super::requester::{Requester, SessionCaller};
+use super::requester::SessionCaller;
 use super::sealed_id;
 use super::streams::Streams;
 use crate::call::LogLevel;
@@ -89,6 +89,14 @@ struct State {
     level: Option<LogLevel>,
     /// When the last request of the session came or ended.
     used: Instant,
+}
+
+/// A session, and its caller with the rights of one request. Two requests with different tokens may come at the same time: each is judged
+/// by its own.
+#[derive(Clone)]
+pub(crate) struct Requester {
+    pub(crate) session: Arc<Session>,
+    pub(crate) caller: Arc<SessionCaller>,
 }
 
 impl Session {

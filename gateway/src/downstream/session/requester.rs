@@ -1,6 +1,5 @@
 //! The caller of a session's requests, with the rights of one token.
 
-use super::client::Session;
 use crate::call::caller::{Caller, Can, SessionRights};
 use crate::protocol::capabilities::need;
 use std::sync::{Arc, OnceLock};
@@ -34,12 +33,4 @@ impl SessionCaller {
             Arc::new(Caller { capabilities, can: Can::default(), ..Caller::clone(&self.caller) })
         })
     }
-}
-
-/// A session, and its caller with the rights of one request. Two requests with different tokens may come at the same time: each is judged
-/// by its own.
-#[derive(Clone)]
-pub(crate) struct Requester {
-    pub(crate) session: Arc<Session>,
-    pub(crate) caller: Arc<SessionCaller>,
 }

@@ -1,9 +1,9 @@
 //! A legacy subscription: a listen call that is answered once it was taken, and then kept with the session's notices.
 
+use super::client::Requester;
 use super::client::Session;
 use super::kept::Change;
 use super::notices::{acknowledges, listen_call, nothing};
-use super::requester::Requester;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Outcome, Reply, Source, Step};
 use crate::call::{ListenFilter, LogLevel};

@@ -229,12 +229,8 @@ impl Connection {
     fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
         match &self.session {
             Some(session) => {
-                let running = legacy::request(
-                    &self.edge,
-                    &session.requester(),
-                    Stream::Taken,
-                    (id.clone(), method, params, meta),
-                );
+                let request = (id.clone(), method, params, meta);
+                let running = legacy::request(&self.edge, &session.requester(), Stream::Taken, request);
                 self.tell();
                 Ok(running)
             }

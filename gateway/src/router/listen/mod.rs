@@ -4,8 +4,6 @@
 mod reply;
 // Who listens.
 mod registry;
-// The listeners, and which of them are a session's.
-mod table;
 // The rights of a listener: those of its call, or those that its session has by now.
 mod rights;
 // What a listener sees: of that it is told.

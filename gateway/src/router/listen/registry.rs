@@ -4,7 +4,6 @@ use super::log_quota::{Crowd, LogQuota, heard_by};
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
 use super::rights::ListenerRights;
 use super::sees::Sees;
-use super::table::Table;
 use crate::call::caller::rights::Rights;
 use crate::call::caller::{Grants, Principal, SessionRights};
 use crate::call::share::{Part, SharePermit, Shares};
@@ -20,6 +19,8 @@ use crate::router::tasks::TaskNotifier;
 use crate::upstream::SessionLevels;
 use crate::upstream::notice::{Audience, Notice};
 use bytes::Bytes;
+use slab::Slab;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -62,6 +63,33 @@ struct Registry {
     statuses: Arc<TaskNotifier>,
 }
 
+/// The listeners, and which of them are a session's.
+#[derive(Default)]
+struct Table {
+    all: Slab<Arc<Listener>>,
+    by_session: HashMap<Arc<str>, BTreeSet<usize>>,
+}
+
+impl Table {
+    fn insert(&mut self, listener: &Arc<Listener>) -> usize {
+        let key = self.all.insert(listener.clone());
+        if let Some(session) = &listener.session {
+            self.by_session.entry(session.clone()).or_default().insert(key);
+        }
+        key
+    }
+
+    fn remove(&mut self, key: usize) {
+        let Some(session) = self.all.remove(key).session.clone() else { return };
+        if let Some(keys) = self.by_session.get_mut(&session) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.by_session.remove(&session);
+            }
+        }
+    }
+}
+
 /// One listen reply's side of the registry.
 pub(crate) struct Listener {
     filter: ListenFilter,
@@ -69,7 +97,7 @@ pub(crate) struct Listener {
     /// Whose catalog it sees.
     era: Era,
     /// The session that holds it.
-    pub(super) session: Option<Arc<str>>,
+    session: Option<Arc<str>>,
     /// What it sees.
     sees: Sees,
     /// From which level on a legacy session hears log messages.

@@ -20,11 +20,11 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// The limit of this process, if it has one.
-    pub fn of_process() -> Option<Self> {
+    /// The limit of this process with so many worker threads, if it has one.
+    pub fn of_process(workers: usize) -> Option<Self> {
         let (all, data) = (getrlimit(Resource::As).current, getrlimit(Resource::Data).current);
         let limit = all.into_iter().chain(data.map(|bytes| bytes.saturating_add(PROGRAM))).min()?;
-        Some(Self { limit, workers: super::workers() as u64 })
+        Some(Self { limit, workers: workers as u64 })
     }
 
     /// The bytes that peers may occupy. It is a quarter of the free space: the allocator fragments the rest.

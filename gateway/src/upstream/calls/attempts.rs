@@ -32,14 +32,15 @@ pub(super) fn ended(instance: &Instance, call: &Call, (outcome, time): (usize, D
     instance.status.metrics.attempts.ended(method, outcome, time.as_secs_f64());
 }
 
-/// The reason for a second attempt where the loss of a request proves that the call did not run.
-pub(super) fn proof_of_no_run(peer: &Peer, lost: &Lost) -> Option<&'static str> {
-    match (lost, &peer.link) {
-        (Lost::Session(_), _) => Some("session_lost"),
+/// The reason for a second attempt, where the loss of the first proves that the call did not run and the budget of retries allows one.
+pub(super) fn reason_to_repeat(instance: &Instance, peer: &Peer, lost: &Lost, is_second: bool) -> Option<&'static str> {
+    let reason = match (lost, &peer.link) {
+        (Lost::Session(_), _) => "session_lost",
         // No byte of the frame had left the queue when the pipe closed.
-        (Lost::Unsent(_), Link::Pipe(_)) => Some("unsent"),
-        _ => None,
-    }
+        (Lost::Unsent(_), Link::Pipe(_)) => "unsent",
+        _ => return None,
+    };
+    (!is_second && may_repeat(instance)).then_some(reason)
 }
 
 /// Whether a call that has proved not to have run may be sent a second time.

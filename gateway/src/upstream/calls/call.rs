@@ -275,8 +275,7 @@ impl CallSource {
         if let Stage::Sent(Sent { peer, .. }) = &self.stage {
             own::retire_if_gone(&self.instance, &self.call.caller, peer, &lost);
             child_breaker::lost(&self.instance, peer, &lost, &mut self.probe);
-            let proof = attempts::proof_of_no_run(peer, &lost).filter(|_| !self.is_second);
-            if let Some(reason) = proof.filter(|_| attempts::may_repeat(&self.instance)) {
+            if let Some(reason) = attempts::reason_to_repeat(&self.instance, peer, &lost, self.is_second) {
                 attempts::repeated(&self.instance, &self.call, self.sent, reason);
                 self.attempt.take().into_iter().for_each(|attempt| attempt.failed(reason));
                 return self.again();

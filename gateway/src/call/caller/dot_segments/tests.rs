@@ -116,7 +116,7 @@ fn unescape(text: &str) -> String {
             bytes.push(byte);
             3
         } else {
-            bytes.extend_from_slice(rest[..c.len_utf8()].as_bytes());
+            bytes.extend_from_slice(&rest.as_bytes()[..c.len_utf8()]);
             c.len_utf8()
         };
         rest = &rest[length..];

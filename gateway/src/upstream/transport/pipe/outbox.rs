@@ -8,8 +8,8 @@ use crate::call::share::Share;
 use crate::health::CauseCode;
 use crate::memory::budget::{Budget, Spent};
 use crate::metrics::messages;
-pub(crate) use batch::Batch;
 use batch::Part;
+pub(crate) use batch::{Batch, TakenBack};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -44,17 +44,6 @@ pub(crate) struct Outbox {
     is_closed: bool,
     /// The frame that is written in part and that nobody waits for any more.
     half: Option<u64>,
-}
-
-/// What became of a frame that is not to be written any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TakenBack {
-    /// Nothing of it was written, and nothing will be.
-    Whole,
-    /// A part of it was written.
-    Half,
-    /// All of it may have been written.
-    Sent,
 }
 
 /// The class of a frame, which decides its limits.
@@ -153,6 +142,7 @@ impl Outbox {
         if self.is_closed {
             return None;
         }
+        self.in_hand = 0;
         spare.settle(&mut self.shares);
         spare.forget();
         let left = self.stuck.take().map(|mut stuck| {

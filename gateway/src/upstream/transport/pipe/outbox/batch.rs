@@ -1,9 +1,9 @@
 //! The frames of one write, one behind the other; the memory of the frames and their records is charged to the budget.
 
-use super::{QueueShares, TakenBack};
 use crate::call::share::Share;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
+use crate::upstream::transport::pipe::queue_shares::QueueShares;
 
 /// Frames one behind the other.
 #[derive(Debug, Default)]
@@ -21,6 +21,17 @@ pub(crate) struct Batch {
     shared: usize,
     /// How many bytes belong to frames that were taken out.
     dropped: usize,
+}
+
+/// What became of a frame that is not to be written any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    /// Nothing of it was written, and nothing will be.
+    Whole,
+    /// A part of it was written.
+    Half,
+    /// All of it may have been written.
+    Sent,
 }
 
 #[derive(Debug)]
