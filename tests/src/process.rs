@@ -143,12 +143,6 @@ pub fn resident_kib(pid: u32) -> Option<u64> {
     status_kib(pid, "VmRSS:")
 }
 
-/// The resident memory of a process without pages of files, in KiB.
-#[must_use]
-pub fn resident_anon_kib(pid: u32) -> Option<u64> {
-    status_kib(pid, "RssAnon:")
-}
-
 /// The most resident memory that a process has had, in KiB.
 #[must_use]
 pub fn peak_kib(pid: u32) -> Option<u64> {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use trunkline_tests::client::{Answer, Client, Desk, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
-use trunkline_tests::process::{Program, peak_kib, resident_anon_kib, resident_kib};
+use trunkline_tests::process::{Program, peak_kib, resident_kib};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Answers, Script};
 use trunkline_tests::shell;

@@ -91,7 +91,7 @@ async fn session_survives_a_change_of_roles_and_has_the_new_ones_at_once() {
     let (wide, narrow) = (stage.token("all"), stage.token(""));
     let ann = stage.client(&wide).await;
     let ear = ann.listen(&[]).await;
-    for (token, sees_all) in [(&narrow, false), (&wide, true), (&narrow, false)] {
+    for (round, (token, sees_all)) in [(&narrow, false), (&wide, true), (&narrow, false)].into_iter().enumerate() {
         let mark = ear.heard.mark();
         let called = stage.ask(&ann, token, tool("up__fail", "{}")).await;
         let expected = if sees_all { "failed as asked" } else { "Unknown tool" };
@@ -100,9 +100,11 @@ async fn session_survives_a_change_of_roles_and_has_the_new_ones_at_once() {
         ear.hears(mark, "notifications/resources/list_changed").await;
         assert_eq!(stage.tools(&ann, token).await.contains(&"up__fail".into()), sees_all);
         stage.ask(&ann, token, tool("up__echo", "{}")).await.result();
+        // In the first round the start of the upstream may still announce its lists.
+        let heard: Vec<_> = ear.heard.all().into_iter().skip(mark).collect();
+        let has_prompts = heard.iter().any(|frame| frame.is_notice(PROMPTS_CHANGED));
+        assert!(round == 0 || !has_prompts, "the prompts are the same: {heard:?}");
     }
-    let heard = ear.heard.all();
-    assert!(!heard.iter().any(|frame| frame.is_notice(PROMPTS_CHANGED)), "the prompts are the same: {heard:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Upstreams that ping and do not read the answers: the queues towards them stay within the limit, and the gauges count them.
+//! Upstreams that ping and do not read the answers: the queues towards them stay within the limit.
 
 #![allow(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
 
@@ -53,36 +53,6 @@ async fn unread_answers_to_pings_stay_within_the_limit() {
     pings_are_read(&gateway).await;
     let now = resident_kib(gateway.pid).expect("it runs");
     assert!(now < at_first + 16 * MIB, "{now} KiB, at first {at_first}");
-}
-
-#[tokio::test]
-async fn gauges_explain_the_memory_of_unread_queues() {
-    let _part = crate::part().await;
-    let gateway = Gateway::serve(&programs().server("memory_limit = \"512MiB\"")).await;
-    let tools: Vec<String> = (0..UPSTREAMS).map(|number| format!("up{number}__take")).collect();
-    let client = client_of(&gateway, &tools).await;
-    let at_first = resident_anon_kib(gateway.pid).expect("it runs");
-    let mut calls = Vec::new();
-    for name in &tools {
-        calls.push(client.start(tool(name, "{}")).await);
-    }
-    pings_are_read(&gateway).await;
-    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(3 << 20));
-    for name in &tools {
-        calls.push(client.start(tool(name, &large)).await);
-    }
-    let all_queued = (UPSTREAMS * 3) as u64 * MIB;
-    let explained = || async {
-        let page = gateway.look("/metrics").await;
-        let page = String::from_utf8_lossy(&page.body).into_owned();
-        let [all, queue] =
-            ["", "kind=\"queue\""].map(|kind| sum(&page, &format!("trunkline_memory_bytes{{{kind}")) / 1024);
-        let growth = resident_anon_kib(gateway.pid)?.saturating_sub(at_first);
-        eprintln!("{all} KiB are counted, {queue} of them queued; the growth is {growth} KiB");
-        // The allocator returns freed pages of the bodies after a while.
-        (queue >= all_queued && all >= growth / 10 * 9).then_some(())
-    };
-    until_within(PATIENCE, "the gauges explain the growth", explained).await;
 }
 
 /// A server at a port whose tool `take` sends pings, and that reads nothing more of that connection.
