@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
@@ -33,8 +32,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const UPSTREAMS: [&str; 10] = ["child", "noisy", "full", "hung", "frail", "sick", "slow", "lent", "gone", "bare"];
 
 /// What fires while a gateway runs that everything goes wrong for.
-const OF_FAULTS: [&str; 25] = [
-    "TrunklineAnswersMisrouted",
+const OF_FAULTS: [&str; 24] = [
     "TrunklineAuditLinesLost",
     "TrunklineBreakerOpen",
     "TrunklineCatalogEmpty",
@@ -228,8 +226,6 @@ impl Work<'_> {
         }
         let made_up = r#"{"name":"child__echo","arguments":{},"requestState":"made up","inputResponses":{}}"#;
         self.client.request(Request::new("tools/call", made_up)).await;
-        let answer = "{\"jsonrpc\":\"2.0\",\"id\":\"of-another-replica\",\"result\":{}}".to_owned();
-        self.client.http().post(self.client.http().session(), answer, &Arc::default()).await;
         self.greedy.call_once("child__echo", "{}").await;
         self.asked.request(tool("child__ask", "{\"plan\":\"form\",\"who\":\"ada\",\"nonce\":\"n\"}")).await;
     }
