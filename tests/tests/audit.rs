@@ -53,11 +53,14 @@ async fn the_audit_has_each_call_order_and_configuration_and_no_arguments() {
 #[tokio::test]
 async fn a_gateway_that_cannot_write_its_audit_does_not_start_and_says_why() {
     let scratch = Scratch::new();
-    let text = "[admin]\nlisten = \"off\"\n[audit]\nfile = \"/nonexistent/audit\"\n[upstreams.a]\ncommand = \"true\"\n";
-    let file = scratch.file("trunkline.toml", text);
+    // No user, not even root, can create a file below a file.
+    let audit = scratch.file("occupied", "").join("audit");
+    let text = format!("[admin]\nlisten = \"off\"\n[audit]\nfile = {audit:?}\n[upstreams.a]\ncommand = \"true\"\n");
+    let file = scratch.file("trunkline.toml", &text);
     let mut command = Command::new(process::beside("trunkline-under-test"));
     let run = within("it ends", command.arg("stdio").arg("--config").arg(&file).kill_on_drop(true).output()).await;
     let run = run.expect("it runs");
     let said = String::from_utf8_lossy(&run.stderr);
-    assert!(!run.status.success() && said.contains("cannot write the audit to /nonexistent/audit"), "{said}");
+    let expected = format!("cannot write the audit to {}", audit.display());
+    assert!(!run.status.success() && said.contains(&expected), "{said}");
 }

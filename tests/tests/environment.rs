@@ -70,7 +70,7 @@ async fn a_child_that_is_slow_to_start_is_shown_with_the_variables_that_were_not
     let bare = Upstream::stdio(Script::new("bare", LEGACY).rule(silent)).await;
     let config = Config::new()
         .upstream_with(&given, "env = { AAA_TOKEN = \"${AAA_TOKEN}\" }\nenv_inherit = [\"*\"]")
-        .upstream(&bare)
+        .upstream_with(&bare, "start_wait = \"1s\"")
         .env("AAA_TOKEN", "canary-of-a-token")
         .env("AAA_COLOURS", "canary-of-no-interest")
         .env("HTTPS_PROXY", "http://127.0.0.1:9");

@@ -1,7 +1,7 @@
 //! Keeps a near timer armed while calls come in, so that the far timers of each call wake nobody.
 //!
 //! A timer that is due before every other one makes the runtime wake the thread that waits for the next: two system calls and
-//! a context switch. Each call has such a timer (the two seconds after which its answer becomes a stream) and hardly any is
+//! a context switch. Each call has such a timer (`sse_keepalive`, after which its answer becomes a stream) and hardly any is
 //! ever due. With a nearer one armed they cost a list entry. Without calls there is no beat, and nothing wakes.
 
 use crate::call::reply::Reply;

@@ -297,9 +297,10 @@ const MANY_ANSWERS: usize = 100;
 /// So many calls without an answer are more than chance.
 const MANY_CALLS: usize = 5;
 
-/// So many answers each principal has in a siege, and its new client and half of its calls are served as fast as this.
+/// So many answers each principal has in a siege, and its new client and half of its calls are served as fast as this. What is
+/// held is held until the siege ends, so those who wait for it wait longer; a machine under load needs seconds for the others.
 const FEWEST_ANSWERS: usize = 4;
-const FAST: Duration = Duration::from_secs(4);
+const FAST: Duration = Duration::from_secs(12);
 
 /// So many calls of each principal end in a siege before it is over.
 const JUDGED_BY: usize = 2 * FEWEST_ANSWERS;

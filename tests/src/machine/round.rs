@@ -24,7 +24,7 @@ const LONG: usize = 600_000;
 /// How long a step of a round may take on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a siege lasts at the most, once all calls that the faults want have ended.
-const SIEGE_MAX: Duration = Duration::from_secs(20);
+const SIEGE_MAX: Duration = Duration::from_secs(40);
 
 /// How long faults are held.
 #[derive(Clone, Copy, Debug)]

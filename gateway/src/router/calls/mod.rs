@@ -22,5 +22,5 @@ mod unseen;
 pub(crate) use discover::result;
 pub(crate) use extensions::admit;
 pub(crate) use lists::{Unread, list};
-pub(crate) use route::{Routes, UNSEEN_WAIT};
+pub(crate) use route::Routes;
 pub(crate) use timing::Stopwatch;

@@ -21,8 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a call waits for an upstream that was never seen and may own what is asked for.
-pub(crate) const UNSEEN_WAIT: Duration = Duration::from_secs(5);
 /// So many calls may wait so; those of one client alone may be half of them.
 pub(crate) const WAITING_MAX: usize = 2048;
 
@@ -100,12 +98,13 @@ impl Routes {
             return refuse(&call, Refusal::new(Reason::Busy, why));
         };
         let current = current.clone();
-        let limit = Instant::now() + UNSEEN_WAIT;
-        for member in owners.iter().filter_map(|id| current.load().members.get(*id).map(|member| member.owner.clone()))
-        {
+        let mut wait = Duration::ZERO;
+        for member in owners.iter().filter_map(|id| current.load().members.get(*id).cloned()) {
+            wait = wait.max(member.owner.start_wait());
             // One that rests until it is needed is needed now.
-            member.refresh(&call);
+            member.owner.refresh(&call);
         }
+        let limit = Instant::now() + wait;
         Reply::deferred(async move {
             let _permit = permit;
             let is_open = |now: &Catalog, id: MemberId| now.is_awaited(id) || login::is_all(now, id);

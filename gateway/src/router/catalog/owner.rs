@@ -15,6 +15,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
+/// How long a request waits for upstreams that were never seen, where their configuration does not say.
+pub(crate) const START_WAIT: Duration = Duration::from_secs(5);
+
 /// What the router asks of an upstream. It is handed calls whose names and URIs are its own; its replies name it as their owner.
 pub trait Owner: Handle {
     /// Its configured name.
@@ -55,6 +58,11 @@ pub trait Owner: Handle {
     /// How long it is until its next attempt, where one is due.
     fn retry_in(&self) -> Option<Duration> {
         None
+    }
+
+    /// How long a call waits for its first inventory.
+    fn start_wait(&self) -> Duration {
+        START_WAIT
     }
 
     /// Has this remark shown with it, in place of what was remarked under the same word; none takes that away.
@@ -138,6 +146,10 @@ impl Owner for Upstream {
 
     fn prefix(&self) -> &str {
         &self.config().prefix
+    }
+
+    fn start_wait(&self) -> Duration {
+        self.config().start_wait
     }
 
     fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {

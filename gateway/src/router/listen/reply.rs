@@ -10,8 +10,7 @@ use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
 use crate::call::{Call, ListenFilter};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
-use crate::router::calls::UNSEEN_WAIT;
-use crate::router::catalog::Current;
+use crate::router::catalog::{Current, START_WAIT};
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::{Looks, MemberId, uri};
 use crate::router::tasks::routes;
@@ -143,7 +142,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
     };
     let catalog = match is_settled(&catalog) {
         true => catalog,
-        false => current.until(Instant::now() + UNSEEN_WAIT, is_settled).await,
+        false => current.until(Instant::now() + START_WAIT, is_settled).await,
     };
     let (mut by_member, mut by_task): (Owned, Owned) = Default::default();
     let mut looks = Looks::default();

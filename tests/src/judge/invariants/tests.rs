@@ -234,14 +234,14 @@ fn a_principal_can_starve_in_a_siege() {
     assert_eq!(judged(siege(well.clone()), fed.clone()), 0);
     assert_eq!(judged(Siege { held: 0, ..siege(well.clone()) }, fed.clone()), 1, "nothing was held");
     assert_eq!(judged(siege(Err("503".into())), fed.clone()), 1, "a new client finds no room");
-    assert_eq!(judged(siege(Ok(Duration::from_secs(5))), fed.clone()), 1, "a new client waits");
+    assert_eq!(judged(siege(Ok(Duration::from_secs(13))), fed.clone()), 1, "a new client waits");
     assert_eq!(judged(siege(well.clone()), fed[1..].to_vec()), 1, "few answers");
     let other = vec![Made { principal: "bob", ..made() }; 9];
     assert_eq!(judged(siege(well.clone()), [&fed[1..], &other[..]].concat()), 1, "another one's count for nothing");
     let early = Made { took: Duration::from_millis(500), ..made() };
     assert_eq!(judged(siege(well.clone()), vec![early; 9]), 1, "nor do those from before");
-    let slow = Made { took: Duration::from_secs(5), ended: 5_950_000, ..made() };
-    let long = Siege { time: (900_000, 9_000_000), ..siege(well) };
+    let slow = Made { took: Duration::from_secs(13), ended: 13_950_000, ..made() };
+    let long = Siege { time: (900_000, 18_000_000), ..siege(well) };
     assert_eq!(judged(long, [vec![slow; 6], fed].concat()), 1, "most of its calls wait");
 }
 
