@@ -61,7 +61,9 @@ const OF_FAULTS: [&str; 24] = [
 /// What fires when less and less is left, in this order.
 const OF_ENDS: [&str; 4] = ["TrunklineNoUpstreamUsable", "TrunklineFilesHigh", "TrunklineDown", "TrunklineAbsent"];
 /// What takes a machine that is worn out, or that no test can make stand still at the right time; promtool fires these from series.
-const OF_SERIES: [&str; 5] = [
+const OF_SERIES: [&str; 6] = [
+    // Two replicas would have to share a signing key.
+    "TrunklineAnswersMisrouted",
     // Its stderr would have to be full, and the harness reads that.
     "TrunklineLogLinesLost",
     // Peers would have to hold nine tenths of the memory, and no more, while it is looked.
