@@ -33,6 +33,8 @@ const GUARD_MIN: Duration = Duration::from_secs(1);
 const GUARD_END: Duration = Duration::from_secs(2);
 /// How many starts wait for the one thread; more wait for these.
 const QUEUE: usize = 64;
+/// File handles that must be free when a process is started.
+const FREE_HANDLES: usize = 16;
 
 /// What is to be started, and its environment, whole.
 pub(crate) struct Start<'a> {
@@ -103,6 +105,13 @@ pub(crate) async fn leave_guard() {
     if tokio::time::timeout(GUARD_END, guard.wait()).await.is_err() {
         let _ = guard.kill().await;
     }
+}
+
+/// Fails as a start does if fewer than [`FREE_HANDLES`] file handles are free. A child keeps up to five, so a dozen stay for clients and
+/// probes: without it the children could take the last one, and nobody would learn why the others do not start.
+fn check_free_handles() -> io::Result<()> {
+    let _free = (0..FREE_HANDLES / 2).map(|_| io::pipe()).collect::<io::Result<Vec<_>>>()?;
+    Ok(())
 }
 
 impl Spawner {
@@ -231,6 +240,7 @@ impl Spawner {
     /// No stranger is reaped between a start and its being known.
     fn spawn_here(&self, mut command: Command) -> io::Result<Child> {
         let _starting = self.starting();
+        check_free_handles()?;
         let child = command.spawn()?;
         if let Some(pid) = child.id() {
             *self.ours().entry(pid.cast_signed()).or_default() += 1;
