@@ -161,6 +161,36 @@ async fn lists_calls_reads_completions_and_subscriptions_have_one_view_and_what_
     }
 }
 
+/// A completion of a template asks an upstream about the URIs that its values make.
+#[tokio::test]
+async fn completions_with_values_that_leave_the_prefixes_of_a_role_are_refused() {
+    for revision in [LEGACY, MODERN] {
+        let (a, b) = two(revision).await;
+        let gateway = Gateway::serve(&Config::new().upstream(&a).upstream(&b).section(&roles(READER))).await;
+        let root = client(&gateway, ROOT, revision).await;
+        both_are_there(&root).await;
+        let ann = client(&gateway, ANN, revision).await;
+        let complete = |value: &str, other: &str| {
+            let reference = "{\"type\":\"ref/resource\",\"uri\":\"script://a/item/{id}\"}";
+            let (value, other) = (quote(value), quote(other));
+            let argument = format!("{{\"name\":\"id\",\"value\":{value}}}");
+            let context = format!("{{\"arguments\":{{\"other\":{other}}}}}");
+            let params = format!("{{\"ref\":{reference},\"argument\":{argument},\"context\":{context}}}");
+            Request::new("completion/complete", &params)
+        };
+        let before = asked(&a).await;
+        for (value, other) in [("../secret", "x"), ("x", "../secret"), ("..%2fsecret", "x"), ("..", "x")] {
+            let refused = ann.request(complete(value, other)).await;
+            assert!(refused.error().contains("leads out of the resources"), "{value} {other}: {refused:?}");
+        }
+        assert_eq!(before, asked(&a).await, "no upstream was asked anything");
+        for (caller, value) in [(&ann, "my file.v2"), (&root, "../secret")] {
+            let answer = caller.request(complete(value, "x")).await;
+            assert!(answer.result().contains("completion"), "{value}: {answer:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_listen_call_hears_of_what_its_caller_may_read_alone() {
     let (a, b) = two(MODERN).await;

@@ -28,6 +28,7 @@ pub mod fuzzing;
 
 pub use instance::admission::kept::KeptSessions;
 pub use instance::inventory;
+pub use instance::masked::notification as masked_notification;
 pub use instance::subscriptions::SessionLevels;
 pub use status::notice;
 pub use transport::remote;

@@ -15,7 +15,8 @@ pub(super) fn can_climb(part: &str) -> bool {
             c if is_separator(c) && segment.is_dots() => return true,
             c if is_separator(c) => segment = Segment::default(),
             '.' => segment.dots += 1,
-            ' ' => segment.has_droppable = true,
+            // Forms write a blank as a plus sign.
+            ' ' | '+' => segment.has_droppable = true,
             _ if !c.is_ascii() && (!c.is_alphanumeric() || is_hidden(c)) => segment.has_droppable = true,
             _ => segment.is_name = true,
         }
@@ -69,17 +70,19 @@ fn is_refused(c: char) -> bool {
         return c.is_ascii_control() || c == '%';
     }
     let mut is_special = c.is_control();
-    decompose_compatible(c, |part| is_special |= matches!(part, '.' | '%') || is_ascii_separator(part));
+    decompose_compatible(c, |part| is_special |= matches!(part, '.' | '%') || (part != c && is_read_as_slash(part)));
     is_special
 }
 
-fn is_ascii_separator(c: char) -> bool {
-    matches!(c, '/' | '\\' | '?' | '#' | ';')
+/// A character that ends a segment of a path as ASCII, or in a code page that has `\` in its place.
+fn is_read_as_slash(c: char) -> bool {
+    matches!(c, '/' | '\\' | '?' | '#' | ';' | '\u{a5}' | '\u{20a9}')
 }
 
-/// A character that ends a segment of a path. Common code pages turn the ones beyond ASCII into `/` or `\`; NFKC does not.
+/// A character that ends a segment of a path, or a name or value of a query, which may be a path too. Common code pages turn the ones
+/// beyond ASCII into `/` or `\`; NFKC does not.
 fn is_separator(c: char) -> bool {
-    is_ascii_separator(c) || matches!(c, '\u{a5}' | '\u{20a9}' | '\u{2044}' | '\u{2215}' | '\u{2216}')
+    is_read_as_slash(c) || matches!(c, '\u{2044}' | '\u{2215}' | '\u{2216}' | '=' | '&')
 }
 
 #[cfg(test)]

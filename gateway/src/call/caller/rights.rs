@@ -95,6 +95,12 @@ impl Rights {
         })
     }
 
+    /// Checks if a value may stand in an expression of a template of an upstream. Where resources are limited by prefixes, a value with a
+    /// dot segment could lead out of them.
+    pub fn has_template_value(&self, upstream: &str, value: &str) -> bool {
+        self.at(upstream).any(|role| role.resources.is_none()) || !can_climb(&value.replace(' ', "%20"))
+    }
+
     fn at(&self, upstream: &str) -> impl Iterator<Item = &Arc<Role>> {
         self.0.iter().filter(move |role| role.sees(upstream))
     }

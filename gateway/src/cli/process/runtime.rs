@@ -20,7 +20,7 @@ use crate::runtime::watchdog::{Stall, Watchdog};
 
 /// The most threads for work that blocks and for large work (`runtime/aside.rs`). Where all of them are taken, a worker that meets one
 /// more piece of large work stands until another piece ends.
-const BLOCKING_MAX: usize = 256;
+const BLOCKING_MAX: usize = 64;
 /// A thread that has had nothing to do for so long ends. Large work moves the workers from thread to thread, and what a thread has
 /// freed stays in its heap until it ends. Work is given to the thread that has waited longest, so as many threads stay as there are
 /// pieces of work in this time: with five seconds, four looks at the metrics a second kept ten threads, and 8 MiB in their heaps.

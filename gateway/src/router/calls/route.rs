@@ -17,6 +17,7 @@ use crate::router::catalog::{Current, Kind};
 use crate::router::names::{MemberId, suggest, uri};
 use crate::router::tasks::{Named, Wrapped, routes};
 use crate::upstream::inventory::Inventory;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -259,11 +260,29 @@ fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
             false => no_such_uri(catalog, &public, call),
         };
     };
+    let upstream = catalog.members[member].owner.name();
+    if let Some(rights) = grants.now().rights().filter(|_| !is_prompt)
+        && !template_values(call.params.raw()).all(|value| rights.has_template_value(upstream, &value))
+    {
+        let why = "a value of `argument` or `context.arguments` leads out of the resources of this client's roles";
+        return Way::Ready(refuse(&call, invalid(why.to_owned())));
+    }
     if own != public {
         let changed = splice::replace(call.params.raw(), &[(place, json::quote(&own))]);
         call.params = Object::parse(changed.into()).expect("a string in place of a string keeps an object one");
     }
     Way::Ready(hand_over(catalog, member, call))
+}
+
+/// The values that a completion has for the expressions of a template.
+fn template_values(params: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
+    let argument = json::get(params, "argument").and_then(|argument| json::get(argument, "value"));
+    let context = json::get(params, "context").and_then(|context| json::get(context, "arguments"));
+    let others = context.into_iter().flat_map(|raw| {
+        let members = json::Members::of(raw).into_iter().flatten().filter_map(Result::ok);
+        members.map(|member| &raw[member.value..member.end])
+    });
+    argument.into_iter().chain(others).filter_map(json::unquote_lossy)
 }
 
 /// Gives the call, in its owner's words, to its owner.

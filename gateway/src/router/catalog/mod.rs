@@ -28,7 +28,7 @@ mod owner;
 pub(crate) use current::Current;
 pub(crate) use entry::Entry;
 pub(crate) use kind::Kind;
-pub(crate) use owner::{Member, START_WAIT};
 pub use owner::Owner;
+pub(crate) use owner::{Member, START_WAIT};
 pub(crate) use page::Cursor;
 pub(crate) use rebuild::Keeper;

@@ -16,8 +16,8 @@ use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::Versions;
 use crate::router::catalog::{Current, Kind};
 use crate::router::tasks::TaskNotifier;
-use crate::upstream::SessionLevels;
 use crate::upstream::notice::{Audience, Notice};
+use crate::upstream::{SessionLevels, masked_notification};
 use bytes::Bytes;
 use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
@@ -346,16 +346,17 @@ impl Registry {
         let listeners = self.those(hears);
         if listeners.is_empty() {
             if let Some(kept_back) = self.quota.take(upstream) {
+                let params = masked_notification(params);
                 let (upstream_level, data) = (level.as_str(), params.find("data").unwrap_or_default());
                 let data = &*String::from_utf8_lossy(data);
                 tracing::info!(target: metrics::UPSTREAM_LOG, upstream = &**upstream, upstream_level, data, kept_back, "upstream log message");
             }
             return;
         }
-        // A copy: a part of a line would keep all of it.
-        let copy = |params: &Object| Object::parse(Bytes::copy_from_slice(params.raw())).ok();
+        // A copy: a part of a line would keep all of it. Only what is told is masked, since that costs much more than the rest.
+        let copy = |params: Object| Object::parse(Bytes::copy_from_slice(masked_notification(params).raw())).ok();
         let params = Some(params).filter(|params| params.raw().len() <= LOGS_BYTES_MAX);
-        let Some(params) = params.as_ref().and_then(copy) else { return metrics::dropped("overflow").increment(1) };
+        let Some(params) = params.and_then(copy) else { return metrics::dropped("overflow").increment(1) };
         listeners.iter().for_each(|listener| listener.log(level, params.clone()));
     }
 }

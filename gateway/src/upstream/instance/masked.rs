@@ -12,7 +12,7 @@ pub(crate) fn without_secrets(error: RpcError) -> RpcError {
 }
 
 /// The parameters of a notification on its way to clients, in which no secret is quoted.
-pub(crate) fn notification(params: Object) -> Object {
+pub fn notification(params: Object) -> Object {
     match aside(mask::cost(params.raw().len()), || mask::masked_json(params.raw(), Kept::Notification)) {
         Some(masked) => Object::parse(masked).unwrap_or_default(),
         None => params,

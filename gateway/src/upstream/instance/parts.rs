@@ -296,7 +296,7 @@ impl LinkEvents for Instance {
             },
             Method::Message => {
                 let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-                self.log(level, masked::notification(params));
+                self.log(level, params);
             }
             method if chunk::is_chunk(&method) => {
                 if !self.chunks.arrived(&params, self.budget()) {

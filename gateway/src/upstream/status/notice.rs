@@ -18,7 +18,7 @@ pub enum Notice {
         whose: Audience,
         /// How much it matters.
         level: LogLevel,
-        /// The parameters of the notification, as they came.
+        /// The parameters of the notification, as they came: whoever passes them on masks them.
         params: Object,
     },
     /// How a task stands.
