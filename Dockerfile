@@ -19,11 +19,12 @@ SHELL ["/bin/sh", "-euc"]
 # Dependencies, built from the manifests alone: this layer stays until one of them changes.
 COPY Cargo.toml Cargo.lock ./
 COPY gateway/Cargo.toml gateway/
+COPY gateway/protocol/Cargo.toml gateway/protocol/
 COPY tests/Cargo.toml tests/
 RUN sed -i '/^\[lib\]/,$d' tests/Cargo.toml; \
-    mkdir -p gateway/src tests/src; \
+    for manifest in gateway/Cargo.toml gateway/*/Cargo.toml tests/Cargo.toml; do \
+      mkdir -p "$(dirname "$manifest")/src"; touch "$(dirname "$manifest")/src/lib.rs"; done; \
     echo 'fn main() {}' > gateway/src/main.rs; \
-    touch gateway/src/lib.rs tests/src/lib.rs; \
     cargo build --locked --package trunkline --profile "$PROFILE"
 
 # The sources are newer than what was built from the empty ones, whatever the clock of the checkout says.

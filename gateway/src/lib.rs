@@ -3,8 +3,8 @@
 //! Every client request becomes one `Call`; whatever comes back is one `Reply`; era and transport exist only at the two edges.
 //! A handler is a plain function from `Call` to `Reply`: taking a call never waits, waiting happens in the reply.
 
-/// Pure MCP: bytes in, bytes out.
-pub mod protocol;
+/// The messages of every MCP revision.
+pub use trunkline_protocol as protocol;
 
 /// The waist: `Call`, `Reply`, `Ask`, `Caller`, `Refusal`.
 pub mod call;
@@ -51,8 +51,8 @@ pub mod secrets;
 /// Ground: every metric with its name, its description and its handles.
 pub mod metrics;
 
-/// Ground: how much work was done, counted where debug assertions are on.
-pub mod steps;
+/// Counts of work, in builds with debug assertions.
+pub use protocol::steps;
 
 /// What reads the bytes of peers, for programs that test it.
 #[doc(hidden)]

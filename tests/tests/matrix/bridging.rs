@@ -9,12 +9,12 @@ use trunkline_tests::scenario::ROWS;
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "definitions",
-        "gateway/src/protocol/translate/tests/definitions.rs",
+        "gateway/protocol/src/translate/tests/definitions.rs",
         "a_definition_has_only_what_its_receiver_knows",
     ),
     (
         "sound and links",
-        "gateway/src/protocol/translate/tests/results.rs",
+        "gateway/protocol/src/translate/tests/results.rs",
         "sound_becomes_words_and_a_resource_where_there_is_none",
     ),
     ("who asks", "tests/tests/rounds.rs", "every_kind_is_asked_side_by_side_and_in_rounds"),
@@ -73,7 +73,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "words of progress for 2024-11-05",
-        "gateway/src/protocol/translate/tests/results.rs",
+        "gateway/protocol/src/translate/tests/results.rs",
         "the_oldest_progress_has_no_words",
     ),
     (

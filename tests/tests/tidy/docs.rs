@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::tidy::source::{below, root};
+use crate::tidy::source::{below, product, root};
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -179,7 +179,7 @@ pub(crate) fn warnings() -> Vec<String> {
     let mut given: BTreeSet<String> = BTreeSet::new();
     // An error elsewhere, and a warning for an upstream that is switched off.
     given.insert("unset-variable".to_owned());
-    for source in below("gateway/src").into_iter().filter(|source| !source.product.is_empty()) {
+    for source in product().into_iter().filter(|source| !source.product.is_empty()) {
         // Literals are blanked in the product, and stand in the text on the same line or the next.
         let lines: Vec<&str> = source.text.lines().collect();
         // What is said of an entry of a host's file is a note first.

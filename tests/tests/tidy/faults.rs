@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tidy::source::{Source, below, root};
+use crate::tidy::source::{Source, below, product, root};
 
 /// The rows that concern stdio, Streamable HTTP and the gateway itself.
 const ROWS: [&str; 85] = [
@@ -66,7 +66,7 @@ fn read(path: &str) -> String {
 }
 
 fn modules() -> Modules {
-    ["gateway/src", "tests/tests"].into_iter().flat_map(below).map(|source| (path_of(&source), source.code)).collect()
+    product().into_iter().chain(below("tests/tests")).map(|source| (path_of(&source), source.code)).collect()
 }
 
 fn judge(table: &str, rows: &[&str], modules: &Modules) -> Vec<String> {
@@ -100,10 +100,15 @@ fn cells(line: &str) -> Option<[&str; 3]> {
     cells.next().is_none().then_some(three)
 }
 
-/// What stands before the names of a file's tests: `faults`, or `upstream::transport::pipe::reader::tests`.
+/// The path of a file's tests: `faults`, or `upstream::transport::pipe::reader::tests`. In a crate of its own the crate's name comes first:
+/// `protocol::framing::sse::tests`.
 fn path_of(source: &Source) -> String {
-    let inner = source.path.strip_prefix("tests/tests/").map_or_else(|| source.module().join("::"), str::to_owned);
-    inner.trim_end_matches(".rs").replace('/', "::")
+    if let Some(file) = source.path.strip_prefix("tests/tests/") {
+        return file.trim_end_matches(".rs").replace('/', "::");
+    }
+    let (folder, _) = source.path.split_once("/src/").expect("a crate has its sources in `src`");
+    let name = folder.strip_prefix("gateway/").map(str::to_owned);
+    name.into_iter().chain(source.module()).collect::<Vec<_>>().join("::")
 }
 
 /// Whether there is such a test: a function, or an entry of a table of tests, in the file that its path leads to.

@@ -19,6 +19,22 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace").to_owned()
 }
 
+/// The source folders of the gateway's crates, in order.
+pub(crate) fn crates() -> Vec<String> {
+    let entries = std::fs::read_dir(root().join("gateway")).expect("a folder can be listed");
+    let names = entries.map(|entry| entry.expect("an entry can be read").file_name().to_string_lossy().into_owned());
+    let inner = names.map(|name| format!("gateway/{name}/src"));
+    let mut folders: Vec<String> =
+        inner.chain(["gateway/src".to_owned()]).filter(|it| root().join(it).is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// All Rust files of the gateway's crates.
+pub(crate) fn product() -> Vec<Source> {
+    crates().iter().flat_map(|folder| below(folder)).collect()
+}
+
 /// All Rust files below a folder, in order.
 pub(crate) fn below(folder: &str) -> Vec<Source> {
     let mut paths = Vec::new();
