@@ -22,7 +22,7 @@ mod renewal;
 mod terms;
 mod upstreams;
 
-pub use crate::upstream::process::{ChildLimits, become_program, guard, own_program};
+pub use crate::process::{ChildLimits, become_program, guard, own_program};
 
 use crate::admin::Page;
 use crate::call::{Handle, Handler};
@@ -221,7 +221,7 @@ impl Gateway {
     /// it starts children by way of itself.
     pub fn own_processes(&self) {
         handles::raise();
-        if let Err(error) = upstream::process::spawner::own_processes(&self.levels.ground) {
+        if let Err(error) = crate::process::spawner::own_processes(&self.levels.ground) {
             tracing::warn!(%error, "cannot adopt orphaned processes; some may outlive their upstreams");
         }
     }
@@ -373,7 +373,7 @@ impl Gateway {
             level.end();
             level.ended().await;
         }
-        upstream::process::spawner::leave_guard().await;
+        crate::process::spawner::leave_guard().await;
         tracing::info!("shutdown complete");
         audit::flush();
         logging::flush();

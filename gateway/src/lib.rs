@@ -6,6 +6,9 @@
 /// The messages of every MCP revision.
 pub use trunkline_protocol as protocol;
 
+/// Tasks, processes, memory, health, secrets and metrics.
+pub use trunkline_foundation::{health, memory, metrics, process, runtime, secrets};
+
 /// The waist: `Call`, `Reply`, `Ask`, `Caller`, `Refusal`.
 pub mod call;
 
@@ -35,21 +38,6 @@ pub mod gateway;
 
 /// The commands, one file each.
 pub mod cli;
-
-/// Ground: the task tree; what polls, paces and watches tasks.
-pub mod runtime;
-
-/// Ground: what every upstream is doing, and what a person orders it to do.
-pub mod health;
-
-/// Ground: one budget for all that peers make the gateway keep.
-pub mod memory;
-
-/// Ground: the secrets of the configuration, and foreign text made safe to show.
-pub mod secrets;
-
-/// Ground: every metric with its name, its description and its handles.
-pub mod metrics;
 
 /// Counts of work, in builds with debug assertions.
 pub use protocol::steps;

@@ -15,8 +15,6 @@ mod handler;
 mod ledger;
 // An error of the gateway's own, before an edge puts it into a protocol's words.
 pub mod refusal;
-// Large messages of peers are put together within the budget.
-mod store;
 
 pub use call::{Call, ListenFilter, LogLevel};
 pub use handler::{Handle, Handler};

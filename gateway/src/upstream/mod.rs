@@ -6,8 +6,6 @@ pub mod config;
 mod owner;
 // When an upstream is started again: jittered delays that double, and a budget.
 mod backoff;
-// Child processes, contained: each is started in a group of its own, known by a mark, and proven to have ended.
-pub mod process;
 // What is shown of an upstream: its phase, its conditions, and what was last reported.
 mod status;
 // Live connections to upstreams: what is sent, what belongs to it, how it ends.

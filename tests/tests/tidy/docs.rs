@@ -111,8 +111,8 @@ type Metric = (&'static str, BTreeSet<String>);
 
 /// Every described metric stands in the page with its type and labels, and the reverse.
 pub(crate) fn metrics() -> Vec<String> {
-    let files = ["metrics.rs".to_owned()].into_iter().chain(of_room("gateway/src/metrics"));
-    let described = files.flat_map(|file| described(&read(&format!("gateway/src/{file}")))).collect();
+    let files = ["metrics.rs".to_owned()].into_iter().chain(of_room("gateway/foundation/src/metrics"));
+    let described = files.flat_map(|file| described(&read(&format!("gateway/foundation/src/{file}")))).collect();
     judge_metrics(&described, &read("docs/observability.md"))
 }
 
@@ -170,7 +170,7 @@ fn judge_metrics(described: &BTreeMap<String, Metric>, page: &str) -> Vec<String
     let is_metric = |name: &str| ["trunkline_", "process_", "mcp_"].iter().any(|prefix| name.starts_with(prefix));
     let unknown =
         rows.iter().filter(|(name, row)| row.len() == 4 && is_metric(name) && !described.contains_key(**name));
-    faults.extend(unknown.map(|(name, _)| format!("gateway/src/metrics has no {name}")));
+    faults.extend(unknown.map(|(name, _)| format!("gateway/foundation/src/metrics has no {name}")));
     faults
 }
 
@@ -298,7 +298,10 @@ mod tests {
         assert_eq!(judge(&format!("{a}{b}")), [""; 0]);
         assert_eq!(judge(b), ["docs/observability.md lacks trunkline_a"]);
         assert_eq!(judge(&a.replace("`of`, ", "")).len(), 2);
-        assert_eq!(judge(&format!("{a}{b}{}", b.replace("_b", "_c"))), ["gateway/src/metrics has no trunkline_c"]);
+        assert_eq!(
+            judge(&format!("{a}{b}{}", b.replace("_b", "_c"))),
+            ["gateway/foundation/src/metrics has no trunkline_c"]
+        );
     }
 
     #[test]

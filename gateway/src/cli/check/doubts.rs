@@ -23,11 +23,11 @@ use crate::config::source::Environment;
 use crate::config::source::file::{quoted, shown};
 use crate::gateway;
 use crate::policy::config::Token;
+use crate::process::missing;
 use crate::router::config::Strategy;
 use crate::secrets::mask;
 use crate::telemetry::audit::unusable;
 use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCommand};
-use crate::upstream::process::missing;
 use crate::upstream::remote::logged_in;
 
 use super::personal;

@@ -7,6 +7,7 @@ use super::{control, loop_detection, ping};
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, chain};
 use crate::metrics;
+use crate::process::program;
 use crate::protocol::capabilities::Capabilities;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
@@ -17,7 +18,6 @@ use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::Fault;
 use crate::upstream::peer::probe::{self, ProbePlan};
 use crate::upstream::peer::{declares, declares_now};
-use crate::upstream::process::program;
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
@@ -53,7 +53,7 @@ impl Supervisor {
         let link = self.open(level).await?;
         if let (Some(start), Link::Pipe(pipe), Some(child)) = (start, &link, &self.child) {
             let pid = child.pid;
-            level.spawn_until_end(start.hold(pipe.clone(), move || crate::upstream::process::worked(pid)));
+            level.spawn_until_end(start.hold(pipe.clone(), move || crate::process::worked(pid)));
         }
         let now = Instant::now();
         let plan = match &instance.trial {
@@ -155,7 +155,7 @@ impl Supervisor {
                     cwd: cwd.as_ref(),
                     max_message: instance.config.max_message,
                     stop_timeout: instance.config.restart.stop_timeout,
-                    limits: crate::upstream::process::ChildLimits { no_new_privs: instance.config.no_new_privs },
+                    limits: crate::process::ChildLimits { no_new_privs: instance.config.no_new_privs },
                     stderr: instance.children.stderr.clone(),
                 };
                 let child = transport::stdio::start(spec, instance.clone(), level)?;

@@ -5,10 +5,10 @@ use super::stderr;
 use super::stderr::StderrTail;
 use super::stderr_log::StderrLog;
 use crate::health::{Cause, CauseCode};
+use crate::process::spawner::{Start, spawner};
+use crate::process::{ChildLimits, Mark, program};
 use crate::runtime::Tasks;
 use crate::runtime::watched::{Counted, Watched};
-use crate::upstream::process::spawner::{Start, spawner};
-use crate::upstream::process::{ChildLimits, Mark, program};
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::pipe::{Pipe, ReadEnd, reader, writer};
 use rustix::io::Errno;
@@ -224,7 +224,7 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::process::program::PATH_CHARS_MAX;
+    use crate::process::program::PATH_CHARS_MAX;
 
     fn said(command: &str, errno: Errno) -> SpawnFault {
         let path = format!("/opt/bin:/usr/bin:/{}", "x".repeat(2 * PATH_CHARS_MAX));

@@ -2,10 +2,10 @@
 //! mark.
 
 use crate::health::{Cause, CauseCode};
+use crate::process::Mark;
+use crate::process::spawner::spawner;
+use crate::process::sweep;
 use crate::runtime::Tasks;
-use crate::upstream::process::Mark;
-use crate::upstream::process::spawner::spawner;
-use crate::upstream::process::sweep;
 use crate::upstream::transport::pipe::{Pipe, ReadEnd};
 use crate::upstream::transport::stdio::{StderrTail, diagnosis};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::epoch::ConnectionEpoch;
-use super::flow::{Decrypted, Flow, HEAD_BYTES_MAX, Unread, broken};
+use super::flow::{Decrypted, Flow, FlowWatch, HEAD_BYTES_MAX, Unread, broken};
 use super::idle::IdleLimit;
 use super::secured::{HTTP2, Secured};
 use super::shared::Shared;
@@ -121,11 +121,11 @@ impl Connector {
         let flow = Arc::new(Flow::counted(self.unread.bytes(), self.may_share()));
         match &self.door {
             Door::Host(host, None) => {
-                let stream = Watched::new(host.connect().await?, flow.clone());
+                let stream = Watched::new(host.connect().await?, FlowWatch(flow.clone()));
                 self.shake(stream, flow, epoch).await.map(Dialed::Alone)
             }
             Door::Host(host, Some(tls)) => {
-                let stream = Watched::new(host.connect().await?, flow.clone());
+                let stream = Watched::new(host.connect().await?, FlowWatch(flow.clone()));
                 let stream = tls.secure(stream, true).await?;
                 match stream.get_ref().1.alpn_protocol() {
                     Some(HTTP2) => {
@@ -139,7 +139,7 @@ impl Connector {
                 }
             }
             Door::Socket(path) => {
-                let stream = Watched::new(to_socket(path).await?, flow.clone());
+                let stream = Watched::new(to_socket(path).await?, FlowWatch(flow.clone()));
                 self.shake(stream, flow, epoch).await.map(Dialed::Alone)
             }
         }

@@ -158,14 +158,17 @@ impl Flow {
     }
 }
 
-impl<S: AsFd> Watch<S> for Arc<Flow> {
+/// Reports the traffic of a connection to its [`Flow`].
+pub(super) struct FlowWatch(pub(super) Arc<Flow>);
+
+impl<S: AsFd> Watch<S> for FlowWatch {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
-        self.bytes.read.increment(bytes.len() as u64);
-        if !self.is_encrypted {
-            self.receive(bytes.len());
+        self.0.bytes.read.increment(bytes.len() as u64);
+        if !self.0.is_encrypted {
+            self.0.receive(bytes.len());
         }
-        if self.is_waiting.load(Ordering::Acquire)
-            && self.interim.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > INTERIM_BYTES_MAX
+        if self.0.is_waiting.load(Ordering::Acquire)
+            && self.0.interim.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > INTERIM_BYTES_MAX
         {
             let limit = INTERIM_BYTES_MAX / 1024;
             return Err(io::Error::other(format!(
@@ -176,9 +179,9 @@ impl<S: AsFd> Watch<S> for Arc<Flow> {
     }
 
     fn before_write(&mut self, stream: &S) -> io::Result<()> {
-        if self.must_check_end.load(Ordering::Acquire)
-            && self.must_check_end.swap(false, Ordering::AcqRel)
-            && has_ended(stream, self.is_shared.load(Ordering::Relaxed))
+        if self.0.must_check_end.load(Ordering::Acquire)
+            && self.0.must_check_end.swap(false, Ordering::AcqRel)
+            && has_ended(stream, self.0.is_shared.load(Ordering::Relaxed))
         {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the upstream closed the idle connection"));
         }
@@ -187,22 +190,22 @@ impl<S: AsFd> Watch<S> for Arc<Flow> {
 
     fn wrote(&mut self, is_pending: bool) {
         if is_pending {
-            if !self.is_full.swap(true, Ordering::AcqRel) {
-                self.filled.notify_one();
+            if !self.0.is_full.swap(true, Ordering::AcqRel) {
+                self.0.filled.notify_one();
             }
-        } else if self.is_full.load(Ordering::Relaxed) {
-            self.moves.fetch_add(1, Ordering::Relaxed);
-            self.is_full.store(false, Ordering::Release);
+        } else if self.0.is_full.load(Ordering::Relaxed) {
+            self.0.moves.fetch_add(1, Ordering::Relaxed);
+            self.0.is_full.store(false, Ordering::Release);
         }
     }
 
     fn sent(&mut self, count: usize) {
-        self.send(count);
-        self.bytes.written.increment(count as u64);
+        self.0.send(count);
+        self.0.bytes.written.increment(count as u64);
     }
 
     fn closes(&mut self, stream: &S) {
-        if self.is_under_way.load(Ordering::Acquire) {
+        if self.0.is_under_way.load(Ordering::Acquire) {
             // A system that refuses this sends the rest, as it would have without it.
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }

@@ -3,10 +3,10 @@
 use super::token::Issued;
 use super::{stderr, times};
 use crate::health::{Cause, CauseCode};
+use crate::process::spawner::{Start, spawner};
+use crate::process::{ChildLimits, Mark, program, sweep};
 use crate::secrets::private;
 use crate::upstream::config::TokenCommand;
-use crate::upstream::process::spawner::{Start, spawner};
-use crate::upstream::process::{ChildLimits, Mark, program, sweep};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value};
 use std::process::ExitStatus;

@@ -37,15 +37,15 @@ async fn what_broke_a_connection_is_said_with_what_to_do() {
 fn unread_bytes_and_an_end_forbid_the_next_write_once() {
     let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
-    let mut flow = Arc::new(Flow::default());
+    let mut flow = FlowWatch(Arc::new(Flow::default()));
     let mut writes = |near| {
-        flow.check_end();
+        flow.0.check_end();
         let first = flow.before_write(near).is_ok();
         assert!(flow.before_write(near).is_ok(), "one write alone is checked");
-        flow.share();
-        flow.check_end();
+        flow.0.share();
+        flow.0.check_end();
         let shared = flow.before_write(near).is_ok();
-        flow = Arc::new(Flow::default());
+        flow = FlowWatch(Arc::new(Flow::default()));
         (first, shared)
     };
     assert_eq!(writes(&near), (true, true));
@@ -69,7 +69,7 @@ async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {
         let texts = [health.cause, health.last_error.map(|error| error.cause)];
         texts.map(|cause| cause.map(|cause| cause.full().contains("input not read for 5 s")))
     };
-    let mut way = flow.clone();
+    let mut way = FlowWatch(flow.clone());
     Watch::<TcpStream>::wrote(&mut way, true);
     sleep(LOOK * (SHOWN_AFTER - 1)).await;
     assert_eq!(shown(), [None, None]);
