@@ -9,8 +9,8 @@ pub use trunkline_protocol as protocol;
 /// Tasks, processes, memory, health, secrets and metrics.
 pub use trunkline_foundation::{health, memory, metrics, process, runtime, secrets};
 
-/// The waist: `Call`, `Reply`, `Ask`, `Caller`, `Refusal`.
-pub mod call;
+/// Calls, replies, callers and refusals.
+pub use trunkline_call as call;
 
 /// The servers behind us.
 pub mod upstream;

@@ -49,18 +49,17 @@ fn every_file_opens_with_what_lives_there() {
 }
 
 /// Which layer of `gateway/src` may name which.
-const LAYERS: [(&str, &[&str]); 11] = [
-    ("call", &[]),
-    ("upstream", &["call"]),
-    ("downstream", &["call"]),
-    ("policy", &["call"]),
-    ("telemetry", &["call"]),
+const LAYERS: [(&str, &[&str]); 10] = [
+    ("upstream", &[]),
+    ("downstream", &[]),
+    ("policy", &[]),
+    ("telemetry", &[]),
     ("admin", &["telemetry"]),
-    ("router", &["upstream", "call"]),
+    ("router", &["upstream"]),
     ("config", &["upstream", "downstream", "policy", "telemetry", "router"]),
-    ("gateway", &["config", "router", "upstream", "downstream", "policy", "admin", "telemetry", "call"]),
+    ("gateway", &["config", "router", "upstream", "downstream", "policy", "admin", "telemetry"]),
     ("fuzzing", &["config", "router", "upstream", "downstream"]),
-    ("cli", &["gateway", "config", "upstream", "downstream", "policy", "admin", "telemetry", "router", "call"]),
+    ("cli", &["gateway", "config", "upstream", "downstream", "policy", "admin", "telemetry", "router"]),
 ];
 /// The modules of the foundation, from below: each may name those before it.
 const FOUNDATION: [&str; 6] = ["metrics", "secrets", "runtime", "memory", "health", "process"];
@@ -129,7 +128,7 @@ fn nothing_goes_round() {
 
 /// Where rooms still use one another in a circle. No folder comes to this list; what is mended leaves it.
 const ROUND: [&str; 6] = [
-    "gateway/src/call",
+    "gateway/call/src",
     "gateway/src/config",
     "gateway/src/downstream/http",
     "gateway/src/router",

@@ -44,7 +44,7 @@ impl Guard for Times {
 
 impl Reply {
     /// The reply that a future will give.
-    pub(crate) fn deferred(future: impl Future<Output = Self> + Send + 'static) -> Self {
+    pub fn deferred(future: impl Future<Output = Self> + Send + 'static) -> Self {
         let part = Part::Waiting(Box::pin(future));
         Self::live(DeferredReply { part, began: Instant::now(), waited: Duration::ZERO })
     }

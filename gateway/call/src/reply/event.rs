@@ -1,7 +1,7 @@
 //! What a reply tells before its outcome.
 
 use super::ask::Ask;
-use crate::call::call::{ListenFilter, LogLevel};
+use crate::call::{ListenFilter, LogLevel};
 use crate::protocol::value::Object;
 use std::sync::Arc;
 

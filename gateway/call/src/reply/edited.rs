@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// What an edit makes of a step.
-pub(crate) enum Edit {
+pub enum Edit {
     /// The step as it goes on.
     Ready(Step),
     /// The step is edited elsewhere; `None` leaves it out. Dropping the reply drops the future.
@@ -26,7 +26,7 @@ struct EditedReply<F> {
 
 impl Reply {
     /// The reply with each step edited.
-    pub(crate) fn edited(self, edit: impl FnMut(Step, Option<&Arc<str>>) -> Edit + Send + Unpin + 'static) -> Self {
+    pub fn edited(self, edit: impl FnMut(Step, Option<&Arc<str>>) -> Edit + Send + Unpin + 'static) -> Self {
         let times = Times::default();
         let reply = self.attach(Box::new(times.clone()));
         Self::live(EditedReply { reply, times, edit, pending: None })

@@ -1,7 +1,7 @@
 //! The access tokens that clients have shown and that were found good, for upstreams for which they are exchanged. While there is no such
 //! upstream none is kept.
 
-use crate::call::caller::Principal;
+use crate::caller::Principal;
 use dashmap::DashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -13,7 +13,7 @@ mod outcome;
 // A question that an upstream has put live, while its call goes on.
 pub mod ask;
 
-pub(crate) use edited::Edit;
+pub use edited::Edit;
 pub use event::{Change, Event};
 pub use outcome::{Failure, Outcome};
 pub use stream::{Ending, Guard, Reply, Source, Step};

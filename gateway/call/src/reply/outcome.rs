@@ -1,9 +1,9 @@
 //! How a call ends: with a result, with a stateless upstream's question, or with an error.
 
-use crate::call::refusal::{Reason, Refusal};
 use crate::metrics::OUTCOMES;
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::value::{Key, Object};
+use crate::refusal::{Reason, Refusal};
 
 /// The one end of a reply.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// One client request inside the gateway.
 ///
 /// The client's id, progress token and stream are not in it: they belong to the client edge, which knows where the
-/// [`crate::call::reply::Reply`] goes. Its payload is written in the revision of its caller.
+/// [`crate::reply::Reply`] goes. Its payload is written in the revision of its caller.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// What is asked.

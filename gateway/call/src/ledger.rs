@@ -62,7 +62,7 @@ impl<T> Ledger<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Principal;
+    use crate::caller::Principal;
 
     #[test]
     fn whoever_adds_most_forgets_its_own_and_nobody_elses() {

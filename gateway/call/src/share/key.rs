@@ -1,6 +1,6 @@
 //! Whose share of what all clients have in common a request takes.
 
-use crate::call::caller::{Peer, Principal};
+use crate::caller::{Peer, Principal};
 use crate::memory::account::{Owner, OwnerName};
 use std::net::{IpAddr, Ipv6Addr};
 

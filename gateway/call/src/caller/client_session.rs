@@ -3,10 +3,10 @@
 use super::grants::Grants;
 use super::host::{KNOWN_HOSTS, KnownHost};
 use super::principal::Principal;
-use crate::call::reply::ask::Ask;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
+use crate::reply::ask::Ask;
 use arc_swap::ArcSwapOption;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

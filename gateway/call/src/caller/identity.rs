@@ -3,10 +3,10 @@
 use super::client_session::{ClientSession, SessionRights};
 use super::grants::Grants;
 use super::principal::Principal;
-use crate::call::share::Share;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::capabilities::beyond::{Beyond, Declared};
 use crate::protocol::revision::Revision;
+use crate::share::Share;
 use bytes::Bytes;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! What roles let their holders see and use: rules over public names, pure.
 
-use crate::call::caller::dot_segments::can_climb;
+use crate::caller::dot_segments::can_climb;
 use crate::protocol::value::Glob;
 use std::sync::Arc;
 

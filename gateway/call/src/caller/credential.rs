@@ -3,7 +3,7 @@
 // The access tokens that clients have shown, for upstreams for which they are exchanged.
 pub mod subject;
 
-use crate::call::caller::{Grants, Principal};
+use crate::caller::{Grants, Principal};
 use arc_swap::ArcSwapOption;
 use http::Request;
 use std::fmt;

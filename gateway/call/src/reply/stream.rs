@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::outcome::{Failure, Outcome};
-use crate::call::refusal::{Reason, Refusal};
-use crate::call::share::Abandoned;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::refusal::{Reason, Refusal};
+use crate::share::Abandoned;
 use smallvec::SmallVec;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -121,7 +121,7 @@ impl Principal {
     }
 
     /// The name, without a copy.
-    pub(crate) fn shared_name(&self) -> Arc<str> {
+    pub fn shared_name(&self) -> Arc<str> {
         self.0.name.clone()
     }
 

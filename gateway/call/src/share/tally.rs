@@ -109,7 +109,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Principal;
+    use crate::caller::Principal;
     use proptest::prelude::*;
 
     proptest! {

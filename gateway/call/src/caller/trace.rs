@@ -1,12 +1,12 @@
 //! Of which trace of its caller a call is a part, and the spans that are made of it.
 
-use crate::call::refusal::Reason;
-use crate::call::reply::{Failure, Outcome};
 use crate::protocol::frame::Method;
 use crate::protocol::meta::Meta;
 use crate::protocol::meta::trace::{Carried, Context};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
+use crate::refusal::Reason;
+use crate::reply::{Failure, Outcome};
 use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::fmt;

@@ -87,7 +87,7 @@ impl Drop for SharePermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Principal;
+    use crate::caller::Principal;
 
     fn share(name: &str) -> Share {
         Share::Principal(Principal::named(name))
