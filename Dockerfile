@@ -22,6 +22,7 @@ COPY gateway/Cargo.toml gateway/
 COPY gateway/call/Cargo.toml gateway/call/
 COPY gateway/foundation/Cargo.toml gateway/foundation/
 COPY gateway/protocol/Cargo.toml gateway/protocol/
+COPY gateway/telemetry/Cargo.toml gateway/telemetry/
 COPY tests/Cargo.toml tests/
 RUN sed -i '/^\[lib\]/,$d' tests/Cargo.toml; \
     for manifest in gateway/Cargo.toml gateway/*/Cargo.toml tests/Cargo.toml; do \

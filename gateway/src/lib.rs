@@ -25,7 +25,7 @@ pub mod router;
 pub mod policy;
 
 /// Logging, the limit of the log, the metrics of calls, the recorder.
-pub mod telemetry;
+pub use trunkline_telemetry as telemetry;
 
 /// What an operator sees and orders: probes, status, orders.
 pub mod admin;

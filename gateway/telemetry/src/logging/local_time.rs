@@ -11,7 +11,7 @@ const DAY: i64 = 86_400;
 
 /// How far the clocks of a place are from UTC, and when that changes.
 #[derive(Debug, Default)]
-pub(crate) struct Zone {
+pub struct Zone {
     /// Since when, and by how many seconds.
     changes: Vec<(i64, i64)>,
     /// What holds after the last of them.
@@ -37,7 +37,7 @@ struct Day {
 
 impl Zone {
     /// That of this process.
-    pub(crate) fn here() -> Self {
+    pub fn here() -> Self {
         let path = match std::env::var("TZ") {
             Err(_) => PathBuf::from(HERE),
             Ok(name) => {
@@ -92,7 +92,7 @@ impl Zone {
     }
 
     /// The time of day, `14:03:59.123`.
-    pub(crate) fn time_of_day(&self, now: i64, milliseconds: u32) -> String {
+    pub fn time_of_day(&self, now: i64, milliseconds: u32) -> String {
         let second = (now + self.offset(now)).rem_euclid(DAY);
         format!("{:02}:{:02}:{:02}.{milliseconds:03}", second / 3600, second / 60 % 60, second % 60)
     }

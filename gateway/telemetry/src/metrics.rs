@@ -8,14 +8,14 @@ use super::recorder::Registry;
 use crate::health::StatusBoard;
 use crate::health::row::State;
 use crate::memory::account::Kind;
-use crate::metrics;
-use crate::metrics::resources::{self, Workers};
-use crate::metrics::sampled::{self, Known};
 use crate::protocol::revision::Revision;
 use crate::runtime::aside;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::Handle;
+use trunkline_foundation::metrics;
+use trunkline_foundation::metrics::resources::{self, Workers};
+use trunkline_foundation::metrics::sampled::{self, Known};
 
 /// A reading is done beside the workers, as work on so many bytes is: it looks at files of the system.
 const READING: usize = 1024 * 1024;
@@ -158,9 +158,9 @@ mod tests {
     fn each_kind_of_histogram_has_its_own_borders() {
         let registry = Registry::default();
         ::metrics::with_local_recorder(&registry, || {
-            crate::metrics::describe();
-            crate::metrics::overhead("tools/call").record(0.000_03);
-            crate::metrics::route("tools/call", &"a".into()).duration.record(0.03);
+            trunkline_foundation::metrics::describe();
+            trunkline_foundation::metrics::overhead("tools/call").record(0.000_03);
+            trunkline_foundation::metrics::route("tools/call", &"a".into()).duration.record(0.03);
         });
         let text = registry.render(Format::Prometheus);
         assert!(text.contains("trunkline_overhead_seconds_bucket{method=\"tools/call\",le=\"0.00005\"} 1"), "{text}");

@@ -1,6 +1,6 @@
 //! What became of the configuration since the start: how often another one was put into force, and what is wrong with the newest.
 
-use crate::telemetry::config::LeftOut;
+use crate::config::LeftOut;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;

@@ -3,7 +3,6 @@
 use super::otlp;
 use super::partial::Rejected;
 use crate::call::caller::trace::Span;
-use crate::metrics::edges;
 use crate::runtime::Tasks;
 use crate::secrets::visible;
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use trunkline_foundation::metrics::edges;
 
 /// So many spans are sent at once.
 const BATCH_MAX: usize = 2048;

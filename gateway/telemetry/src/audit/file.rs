@@ -108,7 +108,7 @@ impl Open {
 }
 
 /// Why a file cannot be the one of the audit, without making it.
-pub(crate) fn unusable(path: &Path) -> Option<String> {
+pub fn unusable(path: &Path) -> Option<String> {
     let refused = |place: &Path| rustix::fs::access(place, rustix::fs::Access::WRITE_OK).err();
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Some("not a regular file".to_owned()),

@@ -4,7 +4,7 @@
 //! whose fields never change.
 
 use crate::call::caller::trace::{Attribute, Side, Span};
-use crate::telemetry::config::Traces as Config;
+use crate::config::Traces as Config;
 use bytes::Bytes;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -9,8 +9,6 @@ pub(super) mod exemplar;
 // The formats of a page of metrics.
 pub(super) mod exposition;
 
-use crate::metrics;
-use crate::metrics::{clients, edges, resources};
 use ::metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use exemplar::Exemplars;
 use exposition::{Format, Page};
@@ -18,10 +16,12 @@ use metrics_exporter_prometheus::formatting;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use trunkline_foundation::metrics;
+use trunkline_foundation::metrics::{clients, edges, resources};
 
 /// All that is recorded. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Registry(Arc<Mutex<Tables>>);
+pub struct Registry(Arc<Mutex<Tables>>);
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -114,8 +114,8 @@ impl Registry {
     }
 
     /// The sum of a counter, whatever its labels.
-    #[cfg(test)]
-    pub(crate) fn counted(&self, name: &str) -> u64 {
+    #[cfg(any(test, feature = "test-support"))]
+    pub fn counted(&self, name: &str) -> u64 {
         let tables = self.lock();
         let series = tables.counters.get(name).into_iter().flat_map(|series| series.values());
         series.map(|counter| counter.load(Ordering::Relaxed)).sum()

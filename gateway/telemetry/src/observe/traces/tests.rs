@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::protocol::frame::Method;
-use crate::telemetry::recorder::Registry;
-use crate::telemetry::recorder::exposition::Format;
+use crate::recorder::Registry;
+use crate::recorder::exposition::Format;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -10,9 +10,6 @@ use super::config::Metrics;
 use super::recorder::exemplar;
 use crate::call::reply::{Ending, Guard, Outcome, Reply};
 use crate::call::{Call, Handle};
-use crate::metrics;
-use crate::metrics::edges;
-use crate::metrics::{OUTCOMES, Route};
 use crate::protocol::frame::Method;
 use crate::protocol::meta::trace::Context;
 use ::metrics::{Counter, Histogram};
@@ -24,6 +21,9 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use traces::{Going, Traces};
+use trunkline_foundation::metrics;
+use trunkline_foundation::metrics::edges;
+use trunkline_foundation::metrics::{OUTCOMES, Route};
 
 /// A layer that counts calls by method, owner and outcome, times them, and shows which are under way.
 #[derive(Clone, Default)]

@@ -4,11 +4,10 @@
 mod file;
 
 use super::config::{Arguments, Audit as Config};
-use crate::metrics;
 use crate::protocol::value::{Key, Object};
 use crate::secrets::mask::{self, Kept};
 use file::AuditFile;
-pub(crate) use file::unusable;
+pub use file::unusable;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -20,6 +19,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use trunkline_foundation::metrics;
 
 /// So many lines, and so many bytes of them, wait for a slow disk; then the newest are counted and dropped.
 const LINES_MAX: usize = 8192;
@@ -167,12 +167,12 @@ pub(super) fn call(call: &Call<'_>) {
 }
 
 /// An order was given to an upstream, or to the gateway, and answered with this status.
-pub(crate) fn order(order: &str, upstream: Option<&str>, by: &'static str, status: u16) {
+pub fn order(order: &str, upstream: Option<&str>, by: &'static str, status: u16) {
     hand_in("order", &Ordered { order, upstream, by, status });
 }
 
 /// The files of the configuration were read anew.
-pub(crate) fn configuration(outcome: &'static str) {
+pub fn configuration(outcome: &'static str) {
     hand_in("configuration", &Reread { outcome });
 }
 
@@ -256,9 +256,9 @@ mod tests {
     fn where_nobody_writes_lines_are_counted_and_nobody_waits() {
         let (sender, receiver) = sync_channel(2);
         let audit = Audit { sender, waiting: AtomicUsize::new(0), arguments: Arguments::Hash };
-        let registry = crate::telemetry::recorder::Registry::default();
+        let registry = crate::recorder::Registry::default();
         ::metrics::with_local_recorder(&registry, || (0..5).for_each(|_| audit.put("line\n".to_owned())));
-        let shown = registry.render(crate::telemetry::recorder::exposition::Format::Prometheus);
+        let shown = registry.render(crate::recorder::exposition::Format::Prometheus);
         assert!(shown.contains("\ntrunkline_audit_lines_lost_total 3\n"), "{shown}");
         assert_eq!(audit.waiting.load(Ordering::Relaxed), 10);
         drop(receiver);

@@ -4,7 +4,6 @@
 //! were left out and how the upstream stood at last. A part is kept for the lines that say how it fares: noise cannot hide that.
 
 use super::lines::{Due, Lines};
-use crate::metrics;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+use trunkline_foundation::metrics;
 
 const WINDOW: Duration = Duration::from_secs(60);
 /// So many lines about one upstream within a window, with the one that tells of those that were left out.

@@ -4,7 +4,6 @@
 //! however many processes there are.
 
 use crate::health::row::Health;
-use crate::metrics::resources::{self, Own, Usage};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -12,6 +11,7 @@ use std::fs;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use trunkline_foundation::metrics::resources::{self, Own, Usage};
 
 /// What is younger is not looked up again.
 const FRESH: Duration = Duration::from_secs(1);
@@ -162,8 +162,8 @@ fn booted() -> f64 {
 mod tests {
     use super::*;
     use crate::health::StatusBoard;
-    use crate::telemetry::recorder::Registry;
-    use crate::telemetry::recorder::exposition::Format;
+    use crate::recorder::Registry;
+    use crate::recorder::exposition::Format;
 
     #[test]
     fn a_process_is_read_whatever_its_name_holds() {

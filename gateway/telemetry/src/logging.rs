@@ -5,12 +5,11 @@ mod local_time;
 // A line as a person reads it at a terminal.
 mod terminal_line;
 
-pub(crate) use local_time::Zone;
+pub use local_time::Zone;
 
 use super::config::{Format, Log};
 use super::lines::{Form, Lines};
 use super::ration::{Ration, Rationed};
-use crate::metrics;
 use crate::secrets::{mask, visible};
 use std::backtrace::BacktraceStatus;
 use std::io::{IsTerminal, Write};
@@ -24,6 +23,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt;
+use trunkline_foundation::metrics;
 
 /// So long the end of the process waits for its last lines.
 const FLUSH_WAIT: Duration = Duration::from_millis(250);
@@ -246,7 +246,7 @@ mod tests {
         ] {
             let log = Log { level: general.to_owned(), upstream_stderr: children, ..Log::default() };
             let filter = filter(&log, false).to_string();
-            let directive = format!("{}={expected}", crate::metrics::CHILD_STDERR);
+            let directive = format!("{}={expected}", trunkline_foundation::metrics::CHILD_STDERR);
             assert!(filter.split(',').any(|part| part == directive), "{general} {children:?}: {filter}");
         }
     }
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn what_people_are_shown_is_not_logged_too_unless_more_is_asked_for() {
-        let off = format!("{}=off", crate::metrics::UPSTREAM_STATE);
+        let off = format!("{}=off", trunkline_foundation::metrics::UPSTREAM_STATE);
         for (level, is_shown, expected) in [("info", true, true), ("info", false, false), ("debug", true, false)] {
             let filter = filter(&Log { level: level.to_owned(), ..Log::default() }, is_shown).to_string();
             assert_eq!(filter.split(',').any(|part| part == off), expected, "{level} {is_shown}: {filter}");

@@ -12,11 +12,10 @@ use crate::call::Call;
 use crate::call::caller::ClientSession;
 use crate::call::caller::trace::{Side, Span, Spans, Trace};
 use crate::call::reply::Outcome;
-use crate::metrics::edges;
+use crate::config::{Sampler, Traces as Config};
 use crate::protocol::meta::trace::Context;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
-use crate::telemetry::config::{Sampler, Traces as Config};
 pub use export::Post;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use tokio::sync::mpsc::{Sender, channel};
+use trunkline_foundation::metrics::edges;
 
 /// So many spans wait to be sent; then the newest are counted and dropped.
 const WAITING_MAX: usize = 8192;

@@ -6,9 +6,9 @@ use super::{audit, logging};
 use crate::call::Call;
 use crate::call::caller::Principal;
 use crate::call::reply::{Failure, Outcome};
-use crate::metrics;
 use std::sync::Arc;
 use std::time::Duration;
+use trunkline_foundation::metrics;
 
 /// What is known of a call before it is made.
 pub(super) struct Line {

@@ -1,6 +1,5 @@
 //! Carries finished log lines to stderr without ever waiting for whoever reads it.
 
-use crate::metrics;
 use crate::secrets::mask::{self, Kept};
 use crate::secrets::{visible, visible_json};
 use std::io::Write;
@@ -12,6 +11,7 @@ use tokio::time::Instant;
 use tracing::Level;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use trunkline_foundation::metrics;
 
 /// So many lines wait for a slow reader; then the newest are counted and dropped.
 const LINES_MAX: usize = 4096;
@@ -267,8 +267,8 @@ fn tame(text: &[u8], form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::recorder::Registry;
-    use crate::telemetry::recorder::exposition::Format;
+    use crate::recorder::Registry;
+    use crate::recorder::exposition::Format;
     use std::sync::{Condvar, Mutex};
 
     #[test]
