@@ -21,6 +21,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY gateway/Cargo.toml gateway/
 COPY gateway/call/Cargo.toml gateway/call/
 COPY gateway/foundation/Cargo.toml gateway/foundation/
+COPY gateway/policy/Cargo.toml gateway/policy/
 COPY gateway/protocol/Cargo.toml gateway/protocol/
 COPY gateway/telemetry/Cargo.toml gateway/telemetry/
 COPY tests/Cargo.toml tests/

@@ -22,7 +22,7 @@ pub mod downstream;
 pub mod router;
 
 /// Who may call.
-pub mod policy;
+pub use trunkline_policy as policy;
 
 /// Logging, the limit of the log, the metrics of calls, the recorder.
 pub use trunkline_telemetry as telemetry;

@@ -1,7 +1,7 @@
 //! Who may call, by all listeners together.
 
 use crate::call::caller::Principal;
-use crate::policy::config::Auth;
+use crate::config::Auth;
 use std::time::SystemTime;
 
 /// Who may call by any listener. By none it is nobody.
@@ -75,7 +75,7 @@ impl Callers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::config::Token;
+    use crate::config::Token;
     use std::time::Duration;
 
     fn auth(tokens: &[(&str, Option<SystemTime>)]) -> Auth {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The algorithms of signatures that can be taken: none that a public key could be turned against, and never none at all.
-pub(crate) const ALGORITHMS: [(&str, Algorithm); 9] = [
+pub const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("RS256", Algorithm::RS256),
     ("RS384", Algorithm::RS384),
     ("RS512", Algorithm::RS512),

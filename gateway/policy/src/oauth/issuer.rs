@@ -6,7 +6,7 @@ use super::questions::Questions;
 use super::refused::Refused;
 use super::token::{self, Judged, Unjudged};
 use crate::call::caller::credential::Revocation;
-use crate::policy::config::{Issuer, Resource};
+use crate::config::{Issuer, Resource};
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use arc_swap::ArcSwapOption;

@@ -1,6 +1,6 @@
 //! Where texts stand in what is called and in what comes back; each may be written anew. Pure.
 
-use crate::policy::config::redaction::Patterns;
+use crate::config::redaction::Patterns;
 use crate::protocol::json;
 use crate::protocol::json::Members;
 use crate::protocol::value::splice;
@@ -107,7 +107,7 @@ impl Found<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::config::Redaction;
+    use crate::config::Redaction;
 
     fn of(raw: &str, scope: Scope) -> Option<(String, usize)> {
         let patterns = Patterns::new(&Redaction { keys: false, patterns: vec!["hush(?-u:\\b)".to_owned()] });

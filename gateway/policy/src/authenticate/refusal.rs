@@ -1,6 +1,6 @@
 //! Why a request is not let in, and what its client is told.
 
-use crate::policy::oauth::{Issuers, Refused};
+use crate::oauth::{Issuers, Refused};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 

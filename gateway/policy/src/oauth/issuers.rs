@@ -8,8 +8,8 @@ use super::token::{self, Judged, TOKEN_MAX, Unjudged};
 use crate::call::caller::Peer;
 use crate::call::caller::credential::{Credential, Revocation, subject};
 use crate::call::share::Share;
-use crate::policy::config::{Auth, Issuer, Resource, ResourceFace};
-use crate::policy::rights::{Changed, RightsBook};
+use crate::config::{Auth, Issuer, Resource, ResourceFace};
+use crate::rights::{Changed, RightsBook};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passes;
 use arc_swap::ArcSwap;
@@ -145,7 +145,7 @@ impl Issuers {
     }
 
     /// The challenge for a token that was taken, and that somebody else has refused since; `None` where no issuer is configured.
-    pub(crate) fn challenge_again(&self, path: &str) -> Option<HeaderValue> {
+    pub fn challenge_again(&self, path: &str) -> Option<HeaderValue> {
         let why = Refused::Invalid("the token has expired or was revoked");
         (!self.0.now.load().all.is_empty()).then(|| self.challenge(Some(&why), path)).flatten()
     }

@@ -1,9 +1,9 @@
 //! Keys are read once for all, and what they have signed goes with them.
 
 use super::*;
-use crate::policy::config::issuer::{ALGORITHMS, Introspection};
-use crate::policy::oauth::keys::KeySet;
-use crate::policy::oauth::provider::Asked;
+use crate::config::issuer::{ALGORITHMS, Introspection};
+use crate::oauth::keys::KeySet;
+use crate::oauth::provider::Asked;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;

@@ -1,7 +1,7 @@
 //! What a token claims, and what is read of it.
 
 use crate::call::caller::Principal;
-use crate::policy::config::issuer::{Issuer, When};
+use crate::config::issuer::{Issuer, When};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;

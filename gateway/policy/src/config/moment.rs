@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 const DAY: u64 = 24 * 60 * 60;
 
 /// The moment that a text names: `2027-01-01`, which is its first, or `2027-01-01T12:30:00Z`.
-pub(crate) fn moment(text: &str) -> Result<SystemTime, String> {
+pub fn moment(text: &str) -> Result<SystemTime, String> {
     parsed(text)
         .ok_or_else(|| "expected a day or a moment of UTC, as \"2027-01-01\" or \"2027-01-01T12:30:00Z\"".to_owned())
 }
@@ -37,7 +37,7 @@ fn numbers(text: &str, mark: char, digits: [usize; 3]) -> Option<[u64; 3]> {
 }
 
 /// The moment as it is written, to the second.
-pub(crate) fn in_words(at: SystemTime) -> String {
+pub fn in_words(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (mut days, rest) = (seconds / DAY, seconds % DAY);
     let mut year = 1970;

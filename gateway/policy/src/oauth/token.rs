@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::keys::Key;
 use super::refused::{BOUND, EARLY, ELSEWHERE, Refused, UNKNOWN};
-use crate::policy::config::{Issuer, Resource};
+use crate::config::{Issuer, Resource};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;

@@ -120,7 +120,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::call::caller::rights::Role;
-    use crate::policy::config::{Certificate, Token};
+    use crate::config::{Certificate, Token};
     use crate::protocol::value::Glob;
 
     fn role(name: &str, upstream: &str) -> Arc<Role> {

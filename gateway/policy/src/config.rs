@@ -1,13 +1,13 @@
 //! Who may call: checked values, made from the files by `config`.
 
 // Moments as people write them: a day, or a day and a time, of UTC.
-pub(crate) mod moment;
+pub mod moment;
 // Tokens that clients present: made of chance, and one that the gateway makes for itself.
-pub(crate) mod client_token;
+pub mod client_token;
 // What is a secret by its form.
-pub(crate) mod redaction;
+pub mod redaction;
 // Authorization servers whose access tokens clients may bear.
-pub(crate) mod issuer;
+pub mod issuer;
 
 use crate::call::caller::Principal;
 pub use crate::call::caller::rights::Role;

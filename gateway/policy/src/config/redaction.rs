@@ -48,7 +48,7 @@ pub struct Redaction {
 
 /// The compiled patterns.
 #[derive(Debug, Default)]
-pub(crate) struct Patterns(Vec<Pattern>);
+pub struct Patterns(Vec<Pattern>);
 
 /// The result of a search of one text.
 #[derive(Debug, Default, PartialEq)]
@@ -63,7 +63,7 @@ pub(crate) struct Matches {
 
 impl Patterns {
     /// The patterns of a configuration, each of which was checked.
-    pub(crate) fn new(terms: &Redaction) -> Self {
+    pub fn new(terms: &Redaction) -> Self {
         let known = KNOWN.iter().filter(|_| terms.keys).map(|known| compile_known(known));
         let own = terms.patterns.iter().map(|own| Pattern::configured(own));
         let mut patterns = Vec::new();
@@ -108,7 +108,7 @@ fn compile_known(pattern: &str) -> Result<Pattern, Unusable> {
 }
 
 /// What is wrong with the patterns of a configuration: of which one, where it is one of them.
-pub(crate) fn wrong(patterns: &[String]) -> Option<(Option<usize>, String)> {
+pub fn wrong(patterns: &[String]) -> Option<(Option<usize>, String)> {
     let mut bytes = 0;
     for (index, pattern) in patterns.iter().enumerate() {
         let why = match Pattern::configured(pattern) {

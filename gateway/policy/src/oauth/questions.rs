@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::refused::{BOUND, EARLY, ELSEWHERE, Refused};
 use super::token::{Judged, over};
 use crate::call::share::{Part, Share, SharePermit, Shares};
-use crate::policy::config::Issuer;
+use crate::config::Issuer;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

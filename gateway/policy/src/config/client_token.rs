@@ -10,26 +10,26 @@ use std::path::{Path, PathBuf};
 const BEGINS: &str = "tl_";
 const BYTES: usize = 32;
 /// The least that a token may have of characters: a shorter one could be guessed.
-pub(crate) const LENGTH_MIN: usize = 16;
+pub const LENGTH_MIN: usize = 16;
 /// The file of the one that the gateway has made, in the folder of its state.
 const FILE: &str = "client-token";
 /// A larger file holds no token.
 const FILE_BYTES_MAX: u64 = 4096;
 
 /// A new one.
-pub(crate) fn fresh() -> io::Result<String> {
+pub fn fresh() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
     Ok(format!("{BEGINS}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 /// Where the one that the gateway makes is kept.
-pub(crate) fn file(state: &Path) -> PathBuf {
+pub fn file(state: &Path) -> PathBuf {
     state.join(FILE)
 }
 
 /// The one that the gateway has made, if it has.
-pub(crate) fn kept(state: &Path) -> io::Result<Option<String>> {
+pub fn kept(state: &Path) -> io::Result<Option<String>> {
     match private::read(&file(state), FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => text_of(&read?).map(Some),
@@ -37,7 +37,7 @@ pub(crate) fn kept(state: &Path) -> io::Result<Option<String>> {
 }
 
 /// The same, made now where there is none; and whether that was so.
-pub(crate) fn made(state: &Path) -> io::Result<(String, bool)> {
+pub fn made(state: &Path) -> io::Result<(String, bool)> {
     let fresh = fresh()?;
     let (text, is_new) = private::made_once(&file(state), FILE_BYTES_MAX, || fresh)?;
     Ok((text_of(&text)?, is_new))
