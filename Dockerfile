@@ -19,6 +19,7 @@ SHELL ["/bin/sh", "-euc"]
 # Dependencies, built from the manifests alone: this layer stays until one of them changes.
 COPY Cargo.toml Cargo.lock ./
 COPY gateway/Cargo.toml gateway/
+COPY gateway/admin/Cargo.toml gateway/admin/
 COPY gateway/call/Cargo.toml gateway/call/
 COPY gateway/foundation/Cargo.toml gateway/foundation/
 COPY gateway/policy/Cargo.toml gateway/policy/

@@ -28,7 +28,7 @@ pub use trunkline_policy as policy;
 pub use trunkline_telemetry as telemetry;
 
 /// What an operator sees and orders: probes, status, orders.
-pub mod admin;
+pub use trunkline_admin as admin;
 
 /// Files, environment and flags become one checked `Config`, or every fault at once.
 pub mod config;

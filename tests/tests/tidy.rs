@@ -49,15 +49,14 @@ fn every_file_opens_with_what_lives_there() {
 }
 
 /// Which layer of `gateway/src` may name which.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 7] = [
     ("upstream", &[]),
     ("downstream", &[]),
-    ("admin", &[]),
     ("router", &["upstream"]),
     ("config", &["upstream", "downstream", "router"]),
-    ("gateway", &["config", "router", "upstream", "downstream", "admin"]),
+    ("gateway", &["config", "router", "upstream", "downstream"]),
     ("fuzzing", &["config", "router", "upstream", "downstream"]),
-    ("cli", &["gateway", "config", "upstream", "downstream", "admin", "router"]),
+    ("cli", &["gateway", "config", "upstream", "downstream", "router"]),
 ];
 /// The crates of which `config` names the configuration alone.
 const CONFIGURED: [&str; 2] = ["policy", "telemetry"];

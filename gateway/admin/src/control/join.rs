@@ -1,6 +1,6 @@
 //! A client that joins by the control socket: its connection goes over from HTTP to lines of frames, as on stdin and stdout.
 
-use crate::admin::answer::{TEXT, answer};
+use crate::answer::{TEXT, answer};
 use crate::runtime::Tasks;
 use axum::Router;
 use axum::extract::{Request, State};

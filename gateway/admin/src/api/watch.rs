@@ -1,6 +1,6 @@
 //! Waits for news of calls, for who watches them: a long poll, of which there are few at a time.
 
-use crate::admin::pages::Shown;
+use crate::pages::Shown;
 use crate::telemetry::calls::Mark;
 use std::time::Duration;
 use tokio::sync::Semaphore;

@@ -168,7 +168,7 @@ pub(super) async fn reload(State(shown): State<Shown>, headers: HeaderMap) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::access::visits::Visits;
+    use crate::access::visits::Visits;
     use crate::telemetry::config::AdminToken;
     use crate::telemetry::metrics;
     use axum::body::Body;

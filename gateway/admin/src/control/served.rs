@@ -1,7 +1,7 @@
 //! Serves the control socket: short connections of this user and of root, few at once.
 
 use super::folder::Bound;
-use crate::admin::answer::{TEXT, answer};
+use crate::answer::{TEXT, answer};
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use axum::Router;
@@ -173,7 +173,7 @@ async fn whole(request: hyper::Request<Incoming>) -> Result<Request, Box<Respons
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::control::folder::{Mode, bind};
+    use crate::control::folder::{Mode, bind};
     use crate::runtime::Scratch;
     use axum::routing::{get, post};
     use std::io::{Read, Write};

@@ -3,11 +3,11 @@
 // Waits for news of calls, for who watches them.
 mod watch;
 
-use crate::admin::access::visits::LINK_WITHIN;
-use crate::admin::answer::{JSON, TEXT, answer, bare};
-use crate::admin::looks::{Tools, Wanted};
-use crate::admin::pages::{Shown, order, reload};
-use crate::admin::report;
+use crate::access::visits::LINK_WITHIN;
+use crate::answer::{JSON, TEXT, answer, bare};
+use crate::looks::{Tools, Wanted};
+use crate::pages::{Shown, order, reload};
+use crate::report;
 use crate::telemetry::calls;
 use crate::telemetry::config::Written;
 use axum::Router;
