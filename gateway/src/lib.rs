@@ -16,7 +16,7 @@ pub use trunkline_call as call;
 pub mod upstream;
 
 /// The clients before us.
-pub mod downstream;
+pub use trunkline_downstream as downstream;
 
 /// The one match: a call is answered here, by one upstream, or by many; the catalog.
 pub mod router;

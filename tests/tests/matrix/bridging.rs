@@ -41,7 +41,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "a client that cannot be asked on the stream of its call",
-        "gateway/src/downstream/http/tests/rounds.rs",
+        "gateway/downstream/src/http/tests/rounds.rs",
         "who_cannot_be_asked_on_its_stream_is_told_why",
     ),
     (
@@ -78,7 +78,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "a stream that a stateless client lost",
-        "gateway/src/downstream/http/tests/modern.rs",
+        "gateway/downstream/src/http/tests/modern.rs",
         "a_silent_call_becomes_a_stream_when_one_would_say_that_it_lives_and_a_closed_stream_cancels",
     ),
     (
