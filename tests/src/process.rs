@@ -143,6 +143,12 @@ pub fn resident_kib(pid: u32) -> Option<u64> {
     status_kib(pid, "VmRSS:")
 }
 
+/// Resident memory of a process that no file backs, in KiB: without the pages of its program.
+#[must_use]
+pub fn anonymous_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "RssAnon:")
+}
+
 /// The most resident memory that a process has had, in KiB.
 #[must_use]
 pub fn peak_kib(pid: u32) -> Option<u64> {

@@ -5,9 +5,10 @@ use super::caller::trace::Trace;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::Object;
+use crate::protocol::value::{Key, Object};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// One client request inside the gateway.
@@ -18,8 +19,12 @@ use std::sync::Arc;
 pub struct Call {
     /// What is asked.
     pub method: Method,
-    /// With what, as the client wrote it; its `_meta` is not to be read: see [`Self::meta`].
+    /// With what, as the client wrote it; its `_meta` is not to be read: see [`Self::meta`]. Nor is its `name`, once the call
+    /// is routed: see [`Self::target_name`].
     pub params: Object,
+    /// The owner's name of the tool or prompt as a JSON string, where it differs from `name` in the parameters. It replaces
+    /// `name` when the request is written: a copy of the parameters would take as much memory as the client's message.
+    pub target_name: Option<Bytes>,
     /// The members of `_meta` that go end to end, as `"key":value` joined by commas.
     pub meta: Bytes,
     /// Who asks.
@@ -46,13 +51,22 @@ impl Call {
         self.caller.revision
     }
 
+    /// The name of the tool or prompt, as its owner knows it.
+    pub fn target_name(&self) -> Option<Cow<'_, str>> {
+        match &self.target_name {
+            Some(name) => json::unquote(name),
+            None => self.params.text(Key::Name),
+        }
+    }
+
     /// A call that the gateway makes itself on behalf of a caller, with nothing beside its parameters.
     pub fn about(method: Method, params: Object, caller: Arc<Caller>) -> Self {
         let (meta, progress, log_level, is_notification) = (Bytes::new(), false, None, false);
-        let (param_headers, public, bound_to, trace) = (None, None, None, None);
+        let (target_name, param_headers, public, bound_to, trace) = (None, None, None, None, None);
         Self {
             method,
             params,
+            target_name,
             meta,
             caller,
             progress,
@@ -71,6 +85,7 @@ impl Call {
         Self {
             method: self.method.clone(),
             params: Object::empty(),
+            target_name: self.target_name.clone(),
             meta: self.meta.clone(),
             caller: self.caller.clone(),
             progress: self.progress,

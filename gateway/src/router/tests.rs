@@ -28,7 +28,7 @@ use crate::protocol::capabilities::Supports;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::Glob;
+use crate::protocol::value::{Edit, Glob, Key};
 use crate::upstream::SessionLevels;
 use crate::upstream::inventory::{Inventory, Item, Variant};
 use crate::upstream::notice::Audience;
@@ -148,7 +148,11 @@ impl Scripted {
 
 impl Handle for Scripted {
     fn handle(&self, call: Call) -> Reply {
-        let text = String::from_utf8(call.params.raw().to_vec()).unwrap();
+        let params = match &call.target_name {
+            Some(name) => call.params.with(&[(Key::Name, Edit::Set(name))]),
+            None => call.params.raw().clone(),
+        };
+        let text = String::from_utf8(params.to_vec()).unwrap();
         self.heard.lock().unwrap().push(format!("{} {text}", call.method.as_str()));
         let echo = || Object::parse(format!("{{\"own\":{text}}}").into()).unwrap();
         let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
@@ -314,6 +318,7 @@ fn call(method: Method, params: &str) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
         trace: None,

@@ -1,4 +1,4 @@
-//! Upstreams that ping and do not read the answers: the queues towards them stay within the limit.
+//! Upstreams that ping and do not read the answers: the queues towards them stay within the limit, and the gauges count them.
 
 #![allow(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
 
@@ -6,6 +6,7 @@ use super::*;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use trunkline_tests::process::anonymous_kib;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 /// Pings of one upstream. Their answers, with the records of the queue, take more than 4 MiB.
@@ -53,6 +54,46 @@ async fn unread_answers_to_pings_stay_within_the_limit() {
     pings_are_read(&gateway).await;
     let now = resident_kib(gateway.pid).expect("it runs");
     assert!(now < at_first + 16 * MIB, "{now} KiB, at first {at_first}");
+}
+
+/// The gauges count the bodies of the calls and the queued frames, 36 MiB. The remaining growth, about 3 MiB, is freed memory that the
+/// allocator keeps after it has served the pings.
+#[tokio::test]
+async fn gauges_explain_the_memory_of_unread_queues() {
+    const COUNT: usize = 6;
+    const BYTES: usize = 3 << 20;
+    let flood = format!("yes '{PING}' | head -n {PINGS}; sleep 1000");
+    let program = shell::upstream(&[("take", &flood)]);
+    let programs =
+        (0..COUNT).fold(Config::new(), |config, number| config.program(&format!("up{number}"), &program, ""));
+    let _part = crate::part().await;
+    let gateway = Gateway::serve(&programs.server("memory_limit = \"512MiB\"")).await;
+    let tools: Vec<String> = (0..COUNT).map(|number| format!("up{number}__take")).collect();
+    let client = client_of(&gateway, &tools).await;
+    let counted = async |kind: &str| {
+        let page = gateway.look("/metrics").await;
+        sum(&String::from_utf8_lossy(&page.body), &format!("trunkline_memory_bytes{{{kind}")) / 1024
+    };
+    let (counted_at_first, at_first) = (counted("").await, anonymous_kib(gateway.pid).expect("it runs"));
+    let mut calls = Vec::new();
+    for name in &tools {
+        calls.push(client.start(tool(name, "{}")).await);
+    }
+    let series = "trunkline_messages_total{leg=\"upstream\",direction=\"in\"}";
+    let are_read = |page: &str| sum(page, series) >= (COUNT * PINGS) as u64;
+    gateway.look_until_within(PATIENCE, "/metrics", "all pings are read", are_read).await;
+    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(BYTES));
+    for name in &tools {
+        calls.push(client.start(tool(name, &large)).await);
+    }
+    let are_queued = async || (counted("kind=\"queue\"").await >= (COUNT * BYTES / 1024) as u64).then_some(());
+    until_within(PATIENCE, "all calls are queued", are_queued).await;
+    // The allocator returns what it has freed after a while.
+    let explained = async || {
+        let growth = anonymous_kib(gateway.pid)?.saturating_sub(at_first);
+        ((counted("").await - counted_at_first) * 10 >= growth * 9).then_some(())
+    };
+    until_within(PATIENCE, "the gauges explain nine tenths of the growth", explained).await;
 }
 
 /// A server at a port whose tool `take` sends pings, and that reads nothing more of that connection.

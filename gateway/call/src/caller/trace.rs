@@ -1,10 +1,11 @@
 //! Of which trace of its caller a call is a part, and the spans that are made of it.
 
+use crate::Call;
 use crate::protocol::frame::Method;
 use crate::protocol::meta::Meta;
 use crate::protocol::meta::trace::{Carried, Context};
 use crate::protocol::revision::Revision;
-use crate::protocol::value::{Key, Object};
+use crate::protocol::value::Key;
 use crate::refusal::Reason;
 use crate::reply::{Failure, Outcome};
 use http::{HeaderName, HeaderValue};
@@ -122,12 +123,12 @@ impl Span {
     }
 
     /// Adds what is known of a call: what is asked, in which revision, and of which tool or prompt.
-    pub fn about(&mut self, (asked, params): (&Method, &Object), revision: Revision) {
-        let method = asked.label();
+    pub fn about(&mut self, call: &Call, revision: Revision) {
+        let method = call.method.label();
         self.put("mcp.method.name", method);
         self.put("mcp.protocol.version", revision.as_str());
         method.clone_into(&mut self.name);
-        let of = match asked {
+        let of = match call.method {
             Method::ToolsCall => {
                 self.put("gen_ai.operation.name", "execute_tool");
                 TOOL
@@ -135,7 +136,7 @@ impl Span {
             Method::PromptsGet => PROMPT,
             _ => return,
         };
-        if let Some(name) = params.text(Key::Name) {
+        if let Some(name) = call.target_name() {
             let name: String = name.chars().take(NAME_CHARS_MAX).collect();
             self.name = format!("{method} {name}");
             self.put(of, name);
@@ -206,7 +207,7 @@ struct Going {
 impl Attempt {
     /// Begins one, in the revision of its upstream.
     #[cold]
-    pub fn begin(trace: &Trace, asked: (&Method, &Object), revision: Revision) -> Self {
+    pub fn begin(trace: &Trace, call: &Call, revision: Revision) -> Self {
         let baggage = trace.baggage.clone();
         let (Some(spans), Some(of)) = (&trace.spans, &trace.context) else {
             let carried = Carried { context: trace.context.clone(), baggage };
@@ -225,7 +226,7 @@ impl Attempt {
                 attributes: Vec::with_capacity(8),
                 error: None,
             };
-            span.about(asked, revision);
+            span.about(call, revision);
             (span, spans.clone())
         });
         Self(Box::new(Going { carried: Carried { context: Some(context), baggage }, span }))

@@ -81,6 +81,7 @@ fn discover(caller: &Arc<Caller>, mut meta: Meta) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
     }

@@ -185,6 +185,7 @@ fn call(requester: &Requester, method: Method, params: Object, meta: Bytes, prog
         log_level: requester.session.level(),
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
         trace: None,

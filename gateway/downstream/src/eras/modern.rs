@@ -56,6 +56,7 @@ pub(crate) fn request(
         log_level,
         is_notification: false,
         param_headers: heads.map(Heads::params),
+        target_name: None,
         public: None,
         bound_to: None,
     };
@@ -88,6 +89,7 @@ pub(crate) fn notification(
         log_level: None,
         is_notification: true,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
     };

@@ -282,6 +282,7 @@ pub(crate) fn listen_call(caller: &Arc<Caller>, filter: &ListenFilter, log_level
         log_level,
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
         trace: None,

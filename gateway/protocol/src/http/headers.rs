@@ -1,9 +1,11 @@
 //! The `Mcp-*` headers of modern HTTP: made from a frame, and checked against a frame.
 
 use crate::frame::{Decimal, Method};
+use crate::json;
 use crate::value::{Key, Object};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 
@@ -100,14 +102,15 @@ pub fn name_of<'a>(method: &Method, params: &'a Object) -> Option<Cow<'a, str>> 
     params.text(named_by(method)?)
 }
 
-/// [`MCP_NAME`] of a request; a plain name shares the memory of its parameters.
-pub fn name(method: &Method, params: &Object) -> Option<HeaderValue> {
+/// [`MCP_NAME`] of a request; a plain name shares the memory of its parameters. `target_name` replaces the parameters' `name`.
+pub fn name(method: &Method, params: &Object, target_name: Option<&Bytes>) -> Option<HeaderValue> {
     let key = named_by(method)?;
-    match params.text(key)? {
-        Cow::Borrowed(text) if is_plain(text) => {
-            let raw = params.share(key)?;
-            HeaderValue::from_maybe_shared(raw.slice(1..raw.len() - 1)).ok()
-        }
+    let raw = match target_name.filter(|_| key == Key::Name) {
+        Some(name) => name.clone(),
+        None => params.share(key)?,
+    };
+    match json::unquote(&raw)? {
+        Cow::Borrowed(text) if is_plain(text) => HeaderValue::from_maybe_shared(raw.slice(1..raw.len() - 1)).ok(),
         text => Some(encode(&text)),
     }
 }
@@ -208,16 +211,16 @@ mod tests {
         #[test]
         fn a_name_is_told_as_its_text(text in any::<String>()) {
             let params = Object::parse(format!("{{\"name\":{}}}", json::quote(&text)).into()).unwrap();
-            prop_assert_eq!(name(&Method::ToolsCall, &params), Some(encode(&text)));
+            prop_assert_eq!(name(&Method::ToolsCall, &params, None), Some(encode(&text)));
         }
     }
 
     #[test]
     fn a_plain_name_shares_the_memory_of_its_parameters() {
         let params = Object::parse(Bytes::from(br#"{"name":"echo"}"#.to_vec())).unwrap();
-        let name = name(&Method::ToolsCall, &params).unwrap();
+        let name = name(&Method::ToolsCall, &params, None).unwrap();
         assert_eq!(name.as_bytes().as_ptr(), params.raw()[9..].as_ptr());
-        assert_eq!(super::name(&Method::ToolsCall, &Object::empty()), None);
+        assert_eq!(super::name(&Method::ToolsCall, &Object::empty(), None), None);
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
         return Way::Ready(refuse(&call, refusal));
     }
     if let Some(own) = &entry.own_raw {
-        call.params = call.params.set_by(Key::Name, own, joined);
+        call.target_name = Some(own.clone());
         call.public = Some(entry.public.clone());
     }
     Way::Ready(hand_over(catalog, entry.member, call))
@@ -156,7 +156,7 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
 fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, mut call: Call) -> Way {
     let grants = &call.caller.grants;
     if let Some(owner) = login::by_tool(catalog, name, grants).filter(|_| kind == Kind::Tools) {
-        call.params = call.params.set_by(Key::Name, json::quote(Inventory::LOGIN).as_bytes(), joined);
+        call.target_name = Some(json::quote(Inventory::LOGIN).into());
         call.public = Some(name.into());
         return Way::Ready(hand_over(catalog, owner, call));
     }

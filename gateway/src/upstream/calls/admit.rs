@@ -8,7 +8,6 @@ use crate::call::caller::trace::Attempt;
 use crate::call::refusal::{Reason, Refusal};
 use crate::health::row::State;
 use crate::protocol::frame::Method;
-use crate::protocol::value::Key;
 use crate::upstream::config::{Credentials, Filter};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
@@ -93,7 +92,7 @@ pub(crate) fn judge(tools: &Filter, call: &Call) -> Option<Refusal> {
     if tools.is_open() || call.method != Method::ToolsCall {
         return None;
     }
-    let name = call.params.text(Key::Name)?;
+    let name = call.target_name()?;
     (!tools.admits(&name)).then(|| {
         let name = messages::name(call).unwrap_or(name);
         Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}"))

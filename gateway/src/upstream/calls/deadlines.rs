@@ -4,7 +4,6 @@ use super::messages::Passed;
 use crate::call::Call;
 use crate::metrics;
 use crate::protocol::frame::Method;
-use crate::protocol::value::Key;
 use crate::runtime::timer::Timers;
 use crate::runtime::timer::late::Alarm;
 use crate::upstream::config::Config;
@@ -45,7 +44,7 @@ impl Deadlines {
         };
         let (idle, whole) = if call.method.is_long() {
             let own = (!config.tool_times.is_empty() && call.method == Method::ToolsCall)
-                .then(|| config.tool_times.get(&*call.params.text(Key::Name)?))
+                .then(|| config.tool_times.get(&*call.target_name()?))
                 .flatten();
             let of = |general: Option<Duration>, own: Option<Option<Duration>>, key| {
                 limit(own.unwrap_or(general), key, own.is_some())

@@ -38,7 +38,7 @@ pub(crate) fn what(call: &Call) -> String {
 /// What a call asks for by name or URI, in its caller's words.
 pub(crate) fn name(call: &Call) -> Option<Cow<'_, str>> {
     let public = call.public.as_deref().map(Cow::Borrowed);
-    public.or_else(|| call.params.text(Key::Name)).or_else(|| call.params.text(Key::Uri))
+    public.or_else(|| call.target_name()).or_else(|| call.params.text(Key::Uri))
 }
 
 /// A refusal on behalf of an upstream, in the words of `say` around a cause. What an upstream or a child has said itself may hold
@@ -163,7 +163,7 @@ pub(crate) fn crowded(upstream: &Arc<str>, call: &Call, (open, most): (usize, us
 /// A call that took too long.
 pub(crate) fn timeout(upstream: &Arc<str>, call: &Call, limit: Passed) -> Refusal {
     let (seconds, key) = (limit.time.as_secs_f32(), limit.key);
-    let name = call.params.text(Key::Name).filter(|_| limit.is_of_tool);
+    let name = call.target_name().filter(|_| limit.is_of_tool);
     let table = name.map(|name| format!(".tools.override.{}", json::quote(&name))).unwrap_or_default();
     Refusal::of_upstream(
         Reason::Timeout,

@@ -152,7 +152,7 @@ impl Peer {
 
     /// Where a call is a part of a trace: what goes on of that.
     fn attempt(&self, call: &Call) -> Option<Attempt> {
-        call.trace.as_ref().map(|trace| Attempt::begin(trace, (&call.method, &call.params), self.revision()))
+        call.trace.as_ref().map(|trace| Attempt::begin(trace, call, self.revision()))
     }
 
     /// Whether a stateless client goes on with a call of which a handshake upstream knows nothing: what waits for answers to
@@ -197,6 +197,7 @@ impl Peer {
         Request {
             method: &call.method,
             params,
+            name: call.target_name.as_ref(),
             meta,
             envelope: self.envelope(capabilities, call.log_level),
             progress: call.progress,

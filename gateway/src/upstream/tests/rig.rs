@@ -253,6 +253,7 @@ pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
         trace: None,

@@ -32,6 +32,7 @@ fn call(method: Method) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        target_name: None,
         public: None,
         bound_to: None,
         trace: None,

@@ -77,7 +77,7 @@ impl Traces {
                 attributes: Vec::with_capacity(10),
                 error: None,
             };
-            span.about((&call.method, &call.params), call.revision());
+            span.about(call, call.revision());
             // Only a client whose connection has an address comes over TCP; what the others come by is the transport's to know.
             if call.caller.address.is_some() {
                 span.put("network.transport", "tcp");

@@ -7,7 +7,6 @@ use crate::call::share::Rate;
 use crate::metrics::refused;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
-use crate::protocol::value::Key;
 use crate::upstream::config::Config;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,8 +31,7 @@ impl CallRates {
         if !call.method.is_long() || call.is_notification {
             return None;
         }
-        let name =
-            (!self.tools.is_empty() && call.method == Method::ToolsCall).then(|| call.params.text(Key::Name)).flatten();
+        let name = (!self.tools.is_empty() && call.method == Method::ToolsCall).then(|| call.target_name()).flatten();
         let tool = name.as_ref().and_then(|name| self.tools.get(&**name));
         let share = call.caller.share();
         // A call that the upstream may not have takes nothing of what its tool may have.

@@ -8,7 +8,7 @@ use crate::protocol::capabilities::Supports;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::{Key, Object};
+use crate::protocol::value::Object;
 
 impl Inventory {
     /// Its name: a tool of such an upstream that has it, too, is left out.
@@ -36,7 +36,7 @@ impl Inventory {
 
     /// Whether a call is of that tool.
     pub(crate) fn is_login(call: &Call) -> bool {
-        call.method == Method::ToolsCall && call.params.text(Key::Name).is_some_and(|name| name == Self::LOGIN)
+        call.method == Method::ToolsCall && call.target_name().is_some_and(|name| name == Self::LOGIN)
     }
 
     /// Whether it is all that is offered.

@@ -158,8 +158,7 @@ impl Offering {
             return Vec::new();
         };
         let made = call
-            .params
-            .text(Key::Name)
+            .target_name()
             .and_then(|name| headers.get(&*name))
             .map(|known| known.make(call.params.get(Key::Arguments)));
         made.unwrap_or_default()
@@ -168,7 +167,7 @@ impl Offering {
     /// Whether a call is of a tool that runs as a task only.
     pub(crate) fn is_task_only(&self, call: &Call) -> bool {
         let Some(tools) = self.task_only.get().filter(|_| call.method == Method::ToolsCall) else { return false };
-        call.params.text(Key::Name).is_some_and(|name| tools.contains(&*name))
+        call.target_name().is_some_and(|name| tools.contains(&*name))
     }
 
     /// These tools run as tasks only.

@@ -27,6 +27,8 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a Method,
     /// With what; its `_meta` is replaced.
     pub(crate) params: &'a Object,
+    /// The JSON string that replaces `name` in the parameters.
+    pub(crate) name: Option<&'a Bytes>,
     /// The members of `_meta` that go end to end.
     pub(crate) meta: &'a [u8],
     /// What a stateless upstream is told in every request.
@@ -51,14 +53,14 @@ impl<'a> Request<'a> {
     /// A request of our own, that wants nothing but the answer.
     pub(crate) fn new(method: &'a Method, params: &'a Object, envelope: Option<Envelope<'a>>) -> Self {
         let (progress, logs, caller, share) = (false, None, None, None);
-        let (meta, headers, identity, attempt) = (&b""[..], Vec::new(), None, None);
-        Self { method, params, meta, envelope, progress, logs, caller, share, headers, identity, attempt }
+        let (name, meta, headers, identity, attempt) = (None, &b""[..], Vec::new(), None, None);
+        Self { method, params, name, meta, envelope, progress, logs, caller, share, headers, identity, attempt }
     }
 
     /// How long its frame will be at most, but for unusual capabilities.
     pub(crate) fn room(&self) -> usize {
         let envelope = self.envelope.map_or(0, |envelope| 256 + envelope.capabilities.len() + envelope.client.len());
-        self.params.raw().len() + self.meta.len() + envelope + 128
+        self.params.raw().len() + self.name.map_or(0, Bytes::len) + self.meta.len() + envelope + 128
     }
 
     /// Appends the whole frame, on one line and without its newline. The token of its progress is its id.
@@ -74,7 +76,7 @@ impl<'a> Request<'a> {
         out.extend_from_slice(b"{\"id\":");
         out.extend_from_slice(Decimal::of(id).as_bytes());
         out.extend_from_slice(b",\"name\":");
-        out.extend_from_slice(self.params.get(Key::Name).unwrap_or(b"\"\""));
+        out.extend_from_slice(self.name.map(|name| &**name).or_else(|| self.params.get(Key::Name)).unwrap_or(b"\"\""));
         out.extend_from_slice(b",\"arguments\":");
         out.extend_from_slice(self.params.get(Key::Arguments).unwrap_or(b"{}"));
         frame::message::close(out);
@@ -85,7 +87,11 @@ impl<'a> Request<'a> {
     pub(crate) fn frame(&self, id: u64, charge: Charge) -> Bytes {
         let meta = self.meta_of(id);
         // A method's name may be escaped, each byte in six.
-        let most = self.params.raw().len() + meta.len() + 6 * self.method.as_str().len() + AROUND;
+        let most = self.params.raw().len()
+            + self.name.map_or(0, Bytes::len)
+            + meta.len()
+            + 6 * self.method.as_str().len()
+            + AROUND;
         Composed::shared(most, charge, |out| {
             put_line(out, |out| self.write_with(id, &meta, out));
         })
@@ -120,7 +126,11 @@ impl<'a> Request<'a> {
 
     fn write_params<B: BufMut>(&self, meta: &[u8], out: &mut B) {
         let edit = if meta.is_empty() { Edit::Drop } else { Edit::Set(meta) };
-        self.params.write(&[(Key::Meta, edit)], out);
+        // A request about the task of a call has no name.
+        match self.name.filter(|_| self.params.get(Key::Name).is_some()) {
+            Some(name) => self.params.write(&[(Key::Meta, edit), (Key::Name, Edit::Set(name))], out),
+            None => self.params.write(&[(Key::Meta, edit)], out),
+        }
     }
 }
 
@@ -147,5 +157,26 @@ mod tests {
         request.write(7, &mut out);
         let text = "before\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"a\",  \"_meta\":{\"progressToken\":7,\"x\":1}}}";
         assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+
+    #[test]
+    fn owners_name_replaces_the_callers_within_the_room() {
+        let params = |text: &'static str| Object::parse(text.into()).unwrap();
+        let named = params("{\"name\":\"a__x\",\"arguments\":{},\"_meta\":{}}");
+        let name = Bytes::from_static(b"\"a name longer than the public one\"");
+        let request =
+            |params, meta| Request { name: Some(&name), meta, ..Request::new(&Method::ToolsCall, params, None) };
+        let expected = "{\"name\":\"a name longer than the public one\",\"arguments\":{}";
+        for (meta, end) in [(&b""[..], "}"), (&b"\"x\":1"[..], ",\"_meta\":{\"x\":1}}")] {
+            let (request, mut out) = (request(&named, meta), Vec::new());
+            request.write(7, &mut out);
+            let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{expected}{end}}}");
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+            assert!(text.len() <= request.room() && request.frame(7, Charge::default()).starts_with(text.as_bytes()));
+        }
+        // Parameters without a name, such as those about a task, get none.
+        let (unnamed, mut out) = (params("{\"taskId\":\"1\"}"), Vec::new());
+        request(&unnamed, b"").write(7, &mut out);
+        assert!(out.ends_with(b"\"params\":{\"taskId\":\"1\"}}"));
     }
 }

@@ -281,7 +281,7 @@ impl HttpSession {
         *request.uri_mut() = if self.is_met() { self.wire.place() } else { self.wire.home.clone() };
         let (length, asked_modern) =
             (headers::number(length as u64), asked.and_then(|asked| Some((asked, asked.envelope?))));
-        let named = asked_modern.map(|(asked, _)| Named::of(asked.method, asked.params));
+        let named = asked_modern.map(|(asked, _)| Named::of(asked.method, asked.params, asked.name));
         let map = request.headers_mut();
         *map = match (asked, self.revision.get()) {
             (Some(asked), Some(revision)) if asked.envelope.is_some() == revision.is_modern() => {
@@ -322,7 +322,7 @@ impl HttpSession {
             && let Ok(Frame::Request { method, params, .. }) = Frame::parse(frame)
         {
             let map = request.headers_mut();
-            Named::of(&method, &params).put(map);
+            Named::of(&method, &params, None).put(map);
             own.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
         }
         request

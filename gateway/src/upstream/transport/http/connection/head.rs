@@ -3,6 +3,7 @@
 use crate::protocol::frame::Method;
 use crate::protocol::http::headers;
 use crate::protocol::value::Object;
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -60,8 +61,8 @@ impl Head {
 
 impl Named {
     /// Of a request.
-    pub(crate) fn of(method: &Method, params: &Object) -> Self {
-        Self { method: headers::method(method), name: headers::name(method, params) }
+    pub(crate) fn of(method: &Method, params: &Object, target_name: Option<&Bytes>) -> Self {
+        Self { method: headers::method(method), name: headers::name(method, params, target_name) }
     }
 
     /// Puts them into other headers.
@@ -94,7 +95,7 @@ mod tests {
         };
         let head = Head::new(fixed.clone(), true);
         let params = Object::parse(r#"{"name":"n"}"#.into()).unwrap();
-        let named = |params: &Object| Some(Named::of(&Method::ToolsCall, params));
+        let named = |params: &Object| Some(Named::of(&Method::ToolsCall, params, None));
         let filled = head.filled(9.into(), named(&params));
         let rest = ["accept: a", "x-twice: 1", "x-twice: 2"];
         let expected = ["host: h", "content-length: 9", "mcp-method: tools/call", "mcp-name: n"];
