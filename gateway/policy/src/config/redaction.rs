@@ -76,9 +76,12 @@ impl Patterns {
         Self(patterns)
     }
 
-    /// The work of a search of so many bytes: each pattern reads them.
+    /// The work of a search of so many bytes: each pattern reads them. A pattern of the configuration may take longer than one of the
+    /// gateway's own.
     pub(crate) fn work(&self, bytes: usize) -> usize {
-        bytes.saturating_mul(self.0.len())
+        const CONFIGURED: usize = 16;
+        let weights = self.0.iter().map(|pattern| if pattern.is_configured() { CONFIGURED } else { 1 });
+        bytes.saturating_mul(weights.sum())
     }
 
     /// Searches a text for all patterns.
@@ -118,7 +121,9 @@ pub fn wrong(patterns: &[String]) -> Option<(Option<usize>, String)> {
             }
             Err(Unusable::MatchesEmpty) => "it matches an empty text".to_owned(),
             Err(Unusable::TooLong) => format!("each match is longer than {MATCH_MAX} bytes"),
-            Err(Unusable::TooLarge) => "it takes too much memory".to_owned(),
+            Err(Unusable::TooLarge) => {
+                "it takes too much memory; write `(?-u:\\w)` for ASCII letters, or repeat less".to_owned()
+            }
             Err(Unusable::Syntax(error)) => {
                 let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 format!("not a regular expression: {why}")
@@ -211,7 +216,7 @@ mod tests {
             ("(a", "not a regular expression: unclosed group"),
             (r"x|\b", "it matches an empty text"),
             ("a{4097}", "each match is longer than 4096 bytes"),
-            ("(?:[a-z]{0,1000}x){1,1000}", "it takes too much memory"),
+            ("(?:[a-z]{0,1000}x){1,1000}", "it takes too much memory; write `(?-u:\\w)` for ASCII letters, or repeat less"),
         ] {
             let said = wrong(&["fine".to_owned(), pattern.to_owned()]);
             assert_eq!(said, Some((Some(1), why.to_owned())));

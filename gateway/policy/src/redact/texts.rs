@@ -2,7 +2,6 @@
 
 use crate::config::redaction::Patterns;
 use crate::protocol::json;
-use crate::protocol::json::Members;
 use crate::protocol::value::splice;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +32,9 @@ impl Scope {
             }
             (Self::Notice, b"message" | b"data") | (Self::Contents, b"text") => Self::Every,
             (Self::Result, b"content" | b"contents" | b"messages") => Self::Contents,
+            // Of a task.
+            (Self::Result, b"result") => self,
+            (Self::Result, b"statusMessage") | (Self::Contents, b"structuredContent") => Self::Every,
             (Self::Contents, b"_meta" | b"annotations" | b"blob" | b"data") => Self::Nothing,
             (Self::Contents | Self::Every, _) => self,
             _ => Self::Nothing,
@@ -54,7 +56,10 @@ pub(super) fn redacted(
     is_cancelled: &AtomicBool,
 ) -> Option<(Vec<u8>, usize)> {
     let mut found = Found { raw, patterns, is_cancelled, changes: Vec::new() };
-    found.walk(json::space(raw, 0)..raw.len(), scope);
+    // Values are well formed here. One that is not has no text that is known to be free of secrets.
+    if found.walk(scope).is_none() {
+        return Some((WITHHELD.into(), 1));
+    }
     (!found.changes.is_empty()).then(|| (splice::replace(raw, &found.changes), found.changes.len()))
 }
 
@@ -65,32 +70,57 @@ struct Found<'a> {
     changes: Vec<(Range<usize>, &'static str)>,
 }
 
+/// An object or an array that is open.
+struct Open {
+    is_object: bool,
+    /// What the texts below it are.
+    scope: Scope,
+}
+
 impl Found<'_> {
-    /// As deep as a frame may be nested.
-    fn walk(&mut self, place: Range<usize>, scope: Scope) {
-        let value = &self.raw[place.clone()];
-        match value.first() {
-            _ if scope == Scope::Nothing => {}
-            Some(b'{') => {
-                for member in Members::of(value).into_iter().flatten().flatten() {
-                    let key = member.key(value).unwrap_or_default();
-                    self.walk(place.start + member.value..place.start + member.end, scope.of(&key));
+    /// Reads each byte once, however many elements there are and however deep they are nested. `None` means that the value is not well
+    /// formed.
+    fn walk(&mut self, scope: Scope) -> Option<()> {
+        let mut open: Vec<Open> = Vec::new();
+        let (mut next, mut is_key) = (scope, false);
+        let mut at = json::space(self.raw, 0);
+        while let Some(byte) = self.raw.get(at) {
+            if self.is_cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            match byte {
+                b'{' | b'[' if next != Scope::Nothing => {
+                    is_key = *byte == b'{';
+                    open.push(Open { is_object: is_key, scope: next });
+                    at += 1;
+                }
+                b'}' | b']' => {
+                    open.pop()?;
+                    at += 1;
+                }
+                b',' => {
+                    let within = open.last()?;
+                    (next, is_key) = (within.scope, within.is_object);
+                    at += 1;
+                }
+                b':' => at += 1,
+                _ => {
+                    let end = json::value(self.raw, at).ok()?;
+                    if is_key {
+                        next = open.last()?.scope.of(json::unquote_lossy(&self.raw[at..end])?.as_bytes());
+                        is_key = false;
+                    } else if *byte == b'"' && next == Scope::Every {
+                        self.text(at..end);
+                    }
+                    at = end;
                 }
             }
-            Some(b'[') => {
-                for element in json::elements(value).into_iter().flatten() {
-                    self.walk(place.start + element.start..place.start + element.end, scope);
-                }
-            }
-            Some(b'"') if scope == Scope::Every => self.text(place),
-            _ => {}
+            at = json::space(self.raw, at);
         }
+        Some(())
     }
 
     fn text(&mut self, place: Range<usize>) {
-        if self.is_cancelled.load(Ordering::Relaxed) {
-            return;
-        }
         let written = &self.raw[place.clone()];
         let Some(text) = json::unquote_lossy(written) else { return };
         let matches = self.patterns.search(&text, self.is_cancelled);
@@ -146,6 +176,31 @@ mod tests {
             None
         );
         assert_eq!(of(r#"{"content":[{"type":"text","text":"nothing"}]}"#, Scope::Result), None);
+    }
+
+    #[test]
+    fn results_and_messages_of_tasks_are_redacted() {
+        let task = r#"{"taskId":"hush","status":"completed","statusMessage":"a hush","result":{"content":[{"type":"text","text":"hush"}],"structuredContent":{"k":"hush"}}}"#;
+        let (text, count) = of(task, Scope::Result).unwrap();
+        assert_eq!(count, 3);
+        assert!(text.starts_with(r#"{"taskId":"hush","status""#) && text.matches("hush").count() == 1, "{text}");
+    }
+
+    /// Neither the number of elements nor the depth hides a text.
+    #[test]
+    fn redaction_finds_texts_in_long_and_deep_arrays() {
+        let long = format!(r#"{{"arguments":{{"t":["hush"{}]}}}}"#, ",0".repeat(100_000));
+        assert_eq!(of(&long, Scope::Params), Some((long.replace("hush", "[redacted]"), 1)));
+        let deep = format!(r#"{{"arguments":{}"hush",{{}},[]{}}}"#, "[".repeat(120), "]".repeat(120));
+        assert_eq!(of(&deep, Scope::Params), Some((deep.replace("hush", "[redacted]"), 1)));
+    }
+
+    #[test]
+    fn malformed_values_are_withheld() {
+        for value in [r#"{"arguments":{"x":"hush"#, "]", r#"{"arguments":[1,,"#, "{\"a\\"] {
+            assert!(of(value, Scope::Params).is_none_or(|(text, _)| text == WITHHELD), "{value}");
+        }
+        assert_eq!(of(r#"{"arguments":{"x":"hush"#, Scope::Params), Some((WITHHELD.to_owned(), 1)));
     }
 
     #[test]

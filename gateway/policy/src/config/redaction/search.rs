@@ -114,6 +114,10 @@ impl Pattern {
         Ok(Self { regex, caches, window, fallback, len_max })
     }
 
+    pub(super) fn is_configured(&self) -> bool {
+        self.window == WINDOW
+    }
+
     /// The memory that the compiled pattern takes.
     pub(super) fn bytes(&self) -> usize {
         self.regex.forward().get_nfa().memory_usage() + self.regex.reverse().get_nfa().memory_usage()
