@@ -216,7 +216,10 @@ mod tests {
             ("(a", "not a regular expression: unclosed group"),
             (r"x|\b", "it matches an empty text"),
             ("a{4097}", "each match is longer than 4096 bytes"),
-            ("(?:[a-z]{0,1000}x){1,1000}", "it takes too much memory; write `(?-u:\\w)` for ASCII letters, or repeat less"),
+            (
+                "(?:[a-z]{0,1000}x){1,1000}",
+                "it takes too much memory; write `(?-u:\\w)` for ASCII letters, or repeat less",
+            ),
         ] {
             let said = wrong(&["fine".to_owned(), pattern.to_owned()]);
             assert_eq!(said, Some((Some(1), why.to_owned())));
