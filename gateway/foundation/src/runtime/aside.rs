@@ -31,9 +31,9 @@ mod tests {
         let _entered = runtime.enter();
         for _ in 0..JOBS {
             let gate = gate.clone();
-            level.spawn(async move { aside(LARGE, || drop(gate.wait())) });
+            level.spawn(async move { aside(LARGE, || _ = gate.wait()) });
         }
-        level.spawn(async move { drop(tokio::task::block_in_place(|| gate.wait())) });
+        level.spawn(async move { _ = tokio::task::block_in_place(|| gate.wait()) });
         runtime.block_on(level.ended());
     }
 

@@ -35,7 +35,7 @@ enum Way {
     /// An answer, or its owner's reply.
     Ready(Reply),
     /// Nobody known owns it; upstreams that were never seen may.
-    Unseen(Call, Refusal),
+    Unseen(Box<Call>, Refusal),
 }
 
 impl Routes {
@@ -83,7 +83,7 @@ impl Routes {
     {
         let (call, refusal) = match way {
             Way::Ready(reply) => return reply,
-            Way::Unseen(call, refusal) => (call, refusal),
+            Way::Unseen(call, refusal) => (*call, refusal),
         };
         let owners = owners_of(&current.load(), &call);
         let is_awaited = |id: &MemberId| {
@@ -174,14 +174,14 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, mut call: Call) 
         let refusal = unseen::refusal(catalog, std::iter::once(owner), &call, name);
         return match login::is_needed(catalog, owner, &call.caller.principal) {
             true => Way::Ready(refuse(&call, refusal)),
-            false => Way::Unseen(call, refusal),
+            false => Way::Unseen(Box::new(call), refusal),
         };
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
     let unknown = || catalog.unseen_owners(name, grants).chain(catalog.empty_owners(kind, name, grants));
     if unknown().next().is_some() {
         let refusal = unseen::refusal(catalog, unknown(), &call, name);
-        return Way::Unseen(call, refusal);
+        return Way::Unseen(Box::new(call), refusal);
     }
     let partly: Vec<_> = catalog.partly_seen_owners(name, grants).collect();
     // What one may have that is not well is no slip of the pen for what another one has.
@@ -227,7 +227,7 @@ fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
     let unseen = || catalog.unseen().filter(|id| !is_stopped(*id) && catalog.may_read(*id, uri, grants));
     if unseen().next().is_some() {
         let refusal = unseen::refusal(catalog, unseen(), &call, uri);
-        return Way::Unseen(call, refusal);
+        return Way::Unseen(Box::new(call), refusal);
     }
     let why = format!("Resource not found: {}", suggest::shown(uri));
     Way::Ready(refuse(&call, Refusal::new(Reason::ResourceNotFound(uri.into()), why)))
