@@ -112,8 +112,8 @@ pub async fn leave_guard() {
     }
 }
 
-/// Fails as a start does if fewer than [`FREE_HANDLES`] file handles are free. A child keeps up to five, so a dozen stay for clients and
-/// probes: without it the children could take the last one, and nobody would learn why the others do not start.
+/// Fails with `EMFILE` if fewer than [`FREE_HANDLES`] file handles are free. A child keeps up to five, so at least eleven stay for clients
+/// and probes. Without this check children could take the last handle, and no probe could report why the other children do not start.
 fn check_free_handles() -> io::Result<()> {
     let _free = (0..FREE_HANDLES / 2).map(|_| io::pipe()).collect::<io::Result<Vec<_>>>()?;
     Ok(())

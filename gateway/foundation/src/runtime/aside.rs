@@ -5,9 +5,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Work on fewer bytes is done where it is met: it takes a worker a millisecond or less.
 const LARGE: usize = 256 * 1024;
 
-/// Does work on so many bytes. While large work runs, another thread takes the place of the worker that met it, so the other tasks go on
-/// however much large work there is at once. Large work reads its bytes once or a few times and cannot be cancelled; work that takes
-/// longer belongs to [`super::offload`].
+/// Runs work on `bytes` bytes. Another thread takes the place of a worker that runs large work, so the other tasks go on. If the runtime
+/// has no thread left (`max_blocking_threads`), the worker has no substitute until another piece of large work ends. The work reads its
+/// bytes once or a few times and cannot be cancelled; longer work belongs to [`super::offload`].
 pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes >= LARGE && has_other_workers() { tokio::task::block_in_place(work) } else { work() }
 }

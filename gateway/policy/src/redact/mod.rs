@@ -165,7 +165,7 @@ async fn redact_offloaded(
 /// Writes an object anew without secrets; how many it had.
 fn redact(object: &mut Object, scope: Scope, patterns: &Patterns, is_cancelled: &AtomicBool) -> usize {
     let Some((text, count)) = texts::redacted(object.raw(), scope, patterns, is_cancelled) else { return 0 };
-    // What was found in it never passes.
+    // An object that the changes have broken is replaced by an empty one, since the secrets in the old one must not pass.
     *object = Object::parse(text.into()).unwrap_or_default();
     count
 }
