@@ -16,6 +16,7 @@ pub mod collector;
 pub mod confine;
 pub mod conformance;
 pub mod engine;
+pub mod extent;
 pub mod frame;
 pub mod fuzz;
 pub mod gateway;

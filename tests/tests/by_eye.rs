@@ -55,6 +55,7 @@ async fn a_person_without_a_browser_pastes_the_address_that_another_machines_bro
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_person_without_a_browser_enters_a_code_on_another_device_where_the_provider_takes_one() {
     let Some(mut browser) = Browser::start() else { return };
     let Some(desk) = Desk::start(true).await else { return };

@@ -16,18 +16,18 @@ async fn no_check_is_worse_through_the_gateway_than_directly() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn no_check_is_worse_through_the_gateway_than_directly_with_a_server_in_python() {
     let Some(suite) = Suite::ready() else { return };
-    let legs: &[Leg] = if servers::is_whole() { &Leg::SERVERS } else { &Leg::SHORT };
-    none_is_worse(&servers::judge(suite, Server::Python, &Behind::BOTH, legs).await);
+    none_is_worse(&servers::judge(suite, Server::Python, &Behind::BOTH, &Leg::SERVERS).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn no_check_is_worse_through_the_gateway_than_directly_with_a_server_in_rust() {
     let Some(suite) = Suite::ready_with_rust() else { return };
-    let legs: &[Leg] = if servers::is_whole() { &Leg::SERVERS } else { &Leg::SHORT };
     let behind = Behind { transport: Transport::Http, era: Era::Both };
-    none_is_worse(&servers::judge(suite, Server::Rust, &[behind], legs).await);
+    none_is_worse(&servers::judge(suite, Server::Rust, &[behind], &Leg::SERVERS).await);
 }
 
 fn none_is_worse(verdict: &servers::Verdict) {
@@ -36,6 +36,7 @@ fn none_is_worse(verdict: &servers::Verdict) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_gateway_that_is_held_to_one_era_is_found_out() {
     let Some(suite) = Suite::ready() else { return };
     let handshake = Leg { edition: Edition::Newest, scenarios: "all", revision: Some("2025-06-18") };
@@ -51,6 +52,7 @@ async fn a_gateway_that_is_held_to_one_era_is_found_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn every_scenario_for_clients_passes_with_the_gateway_in_between() {
     let Some(suite) = Suite::ready() else { return };
     let runs = clients::run_all(suite).await;
@@ -60,6 +62,7 @@ async fn every_scenario_for_clients_passes_with_the_gateway_in_between() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn no_scenario_about_authorization_is_worse_than_with_the_official_clients() {
     let Some(suite) = Suite::ready() else { return };
     let runs = logins::run_all(suite).await;

@@ -286,7 +286,8 @@ async fn a_call_that_the_login_does_not_allow_leads_to_a_page_that_asks_for_the_
 async fn each_principal_has_a_page_of_its_own_whose_login_becomes_its_own_and_ends_no_other() {
     for revision in [LEGACY, MODERN] {
         let guarded = Guarded::start(Way::Http, revision).await;
-        let gateway = Gateway::serve(&two(&guarded, OWN)).await;
+        // A call that needs a login never waits for the start of its upstream.
+        let gateway = Gateway::serve(&two(&guarded, &format!("start_wait = \"1h\"\n{OWN}"))).await;
         let of = |name: &str| format!("{name}-has-a-long-token");
         let ada = Client::bearing_with(&gateway.reach(), revision, &of("ada"), sent()).await;
         let bob = Client::bearing_with(&gateway.reach(), revision, &of("bob"), sent()).await;

@@ -1,13 +1,14 @@
 //! Sixty-four calls at a time over one shared upstream, all with the same id where each has a connection of its own: none crossed, lost or
 //! doubled.
 //!
-//! The four tests make 10^5 calls together. Every call carries a nonce that the upstream echoes and counts.
+//! The four tests make 16,000 calls together, and 10^5 in `.ci/full`. Every call carries a nonce that the upstream echoes and counts.
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
 use std::sync::Arc;
 
 use trunkline_tests::client::{Client, Desk, Reach, tool};
+use trunkline_tests::extent::sized;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::judge::{self, Judge};
 use trunkline_tests::revision::Revision;
@@ -15,7 +16,6 @@ use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
 
 const AT_ONCE: usize = 64;
-const CALLS: usize = 25_000;
 
 /// Each call has a connection of its own, and so may all have one id.
 fn same(_worker: usize) -> String {
@@ -35,18 +35,19 @@ async fn connect(reach: &Reach, revision: Revision) -> Arc<Client> {
 
 /// Spreads the calls over the clients, always so many at once, and judges them.
 async fn judge(clients: &[Arc<Client>], upstream: &Upstream, id_of: fn(usize) -> String) {
+    let count = sized(4_000, 25_000);
     let mut workers = Vec::new();
     for worker in 0..AT_ONCE {
         let client = clients[worker % clients.len()].clone();
-        let calls = CALLS / AT_ONCE + usize::from(worker < CALLS % AT_ONCE);
+        let calls = count / AT_ONCE + usize::from(worker < count % AT_ONCE);
         workers.push(tokio::spawn(work(client, calls, id_of(worker))));
     }
     let mut judge = Judge::default();
     for worker in workers {
         judge.join(worker.await.expect("a worker ends"));
     }
-    judge.assert_clean(CALLS as u64);
-    assert_eq!(upstream.report().await, (CALLS as u64, 0), "each call ran once");
+    judge.assert_clean(count as u64);
+    assert_eq!(upstream.report().await, (count as u64, 0), "each call ran once");
     for client in clients {
         assert_eq!(client.complaints.all(), Vec::<String>::new());
     }

@@ -81,6 +81,7 @@ struct Day {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn official_clients_log_in_by_themselves_are_refreshed_and_log_in_anew_once_they_are_revoked() {
     let Some(suite) = Suite::ready() else { return };
     let Some(identity) = Identity::lasting(LASTS).await else { return };

@@ -17,6 +17,7 @@ const CALLS: usize = 10;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes long; .ci/full runs it"]
 async fn calls_at_the_idle_timeout_of_uvicorn_and_node_succeed() {
     let Some(peers) = peers::ready() else { return };
     let place = Workplace::new();

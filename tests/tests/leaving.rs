@@ -110,6 +110,7 @@ fn authority(url: &str) -> &str {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn no_call_is_lost_when_a_gateway_behind_nginx_is_told_to_end_under_load() {
     let _alone = super::whole().await;
     let upstream = Upstream::http(Script::new("up", Revision::MODERN)).await;

@@ -263,6 +263,7 @@ async fn half_sent_bodies_give_way_and_those_that_trickle_are_closed() {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn an_array_is_counted_while_it_is_split() {
     let _part = crate::part().await;
     let stage = stage(&shell::upstream(&[("nothing", "said x")]), tokens()).await;
@@ -298,6 +299,7 @@ async fn heads_without_a_token_are_small_and_few_enough() {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn large_answers_in_a_stream_of_events_come_back() {
     let _part = crate::part().await;
     // What comes first is no answer, so the answer is an event.
@@ -344,6 +346,7 @@ async fn large_requests_come_back() {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn large_answers_to_a_client_on_stdio_come_back() {
     let _part = crate::part().await;
     let program = shell::upstream(&[("large", &reply(14, END))]);
@@ -376,6 +379,7 @@ async fn what_a_large_result_takes_in_older_words_comes_back() {
 
 /// What `check` says can never pass does not, and what is a little shorter does.
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_message_of_half_the_limit_passes_and_a_longer_one_never_does() {
     let _part = crate::part().await;
     let (just, over) = (LIMIT / MIB / 2 - 1, LIMIT / MIB / 2 + 1);

@@ -50,6 +50,7 @@ fn fate(number: usize) -> Fate {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_thousand_parked_calls_leave_nothing_behind() {
     let _alone = super::whole().await;
     for seconds in ANSWER_WITHIN {

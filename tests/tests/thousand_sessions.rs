@@ -112,6 +112,7 @@ fn called_in(upstream: &Upstream) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_thousand_sessions_have_each_their_own_which_ends_with_them() {
     let _alone = super::whole().await;
     // One that tells of nothing: no stream of it is held open for each of them.

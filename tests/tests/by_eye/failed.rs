@@ -47,6 +47,7 @@ async fn a_person_who_cancels_at_the_provider_reads_so_in_the_browser_and_on_the
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_person_who_ends_the_command_or_closes_the_page_has_no_login_and_can_begin_anew() {
     let Some(mut browser) = Browser::start() else { return };
     let Some(desk) = Desk::start(false).await else { return };
@@ -70,6 +71,7 @@ async fn a_person_who_ends_the_command_or_closes_the_page_has_no_login_and_can_b
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn a_client_that_is_registered_with_another_port_is_refused_at_the_page_and_the_terminal_says_what_to_register() {
     let Some(mut browser) = Browser::start() else { return };
     let keys = "auth = { type = \"oauth\", client_id = \"by-hand\" }";
@@ -89,6 +91,7 @@ async fn a_client_that_is_registered_with_another_port_is_refused_at_the_page_an
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn where_the_provider_is_down_or_odd_between_the_page_and_the_token_both_say_so() {
     let Some(mut browser) = Browser::start() else { return };
     for (status, content, body, why) in [

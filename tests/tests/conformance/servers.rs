@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use trunkline_tests::conformance::{
     Behind, Check, Checks, Difference, Era, Leg, Server, Setting, Status, Suite, Transport, compare,
 };
+use trunkline_tests::extent::is_whole;
 
 use super::accepted::ACCEPTED;
 
@@ -180,19 +181,13 @@ async fn set_up(suite: &Suite, server: Server, place: Place) -> Setting {
     }
 }
 
-/// Whether a run is worth its time: `.ci/full` takes all.
+/// Returns true if a run belongs to the extent of this test run.
 fn is_wanted(leg: Leg, place: Place) -> bool {
     match place.map(|behind| behind.era) {
         // One child is one era's: for the other one it is as if it spoke the first alone.
         Some(Era::OneChild) if !leg.is_handshake() => false,
-        Some(Era::Both | Era::OneChild) => Leg::SHORT.contains(&leg) || is_whole(),
-        _ => true,
+        _ => Leg::SHORT.contains(&leg) || is_whole(),
     }
-}
-
-/// Whether the suite is run whole.
-pub(crate) fn is_whole() -> bool {
-    std::env::var_os("TRUNKLINE_SUITE").is_some_and(|value| value == "whole")
 }
 
 async fn run_all(

@@ -75,6 +75,7 @@ async fn nodes_own_client_makes_many_calls_over_one_connection() {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn the_python_sdk_makes_many_calls_over_http2() {
     let Some(Peers { python_bin, python_dir, .. }) = peers::ready() else { return };
     let stage = stage().await;

@@ -51,12 +51,14 @@ async fn mcp_remote_reaches_the_endpoint() {
 }
 
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn mcp_remote_reaches_http_sse() {
     through_mcp_remote("/sse", "sse-only").await;
 }
 
 /// It tries a POST there first, and is to be told at once that this is none for it.
 #[tokio::test]
+#[ignore = "takes long; .ci/full runs it"]
 async fn mcp_remote_finds_http_sse_by_itself() {
     through_mcp_remote("/sse", "http-first").await;
 }

@@ -113,8 +113,13 @@ fn a_line_behind_a_fault_shows_no_name_that_may_be_the_rest_of_a_secret_there() 
     }
 }
 
+/// The number of texts of each test. `TRUNKLINE_SUITE=whole` asks for more of them.
+fn cases() -> u32 {
+    if std::env::var_os("TRUNKLINE_SUITE").is_some_and(|value| value == "whole") { 3_000 } else { 250 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
     fn a_broken_toml_file_tells_no_secret(at: prop::sample::Index, with in "[\"'=\\[\\]{}#\n\\\\ ,.$:a0]?") {

@@ -3,6 +3,7 @@
 use super::rewrite::Rewritten;
 use super::{extensions, held, login, unseen};
 use crate::call::Call;
+use crate::call::caller::Principal;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::share::{Part, Shares};
@@ -86,12 +87,7 @@ impl Routes {
             Way::Unseen(call, refusal) => (*call, refusal),
         };
         let owners = owners_of(&current.load(), &call);
-        let is_awaited = |id: &MemberId| {
-            let catalog = current.load();
-            (catalog.is_awaited(*id) || login::is_all(&catalog, *id))
-                && catalog.members[*id].owner.cause_for(&call.caller.principal).is_none()
-        };
-        if !owners.iter().any(is_awaited) {
+        if !is_any_awaited(&current.load(), &owners, &call.caller.principal) {
             return refuse(&call, refusal);
         }
         let Some(permit) = self.waiting.take(&call.caller.share()) else {
@@ -108,8 +104,7 @@ impl Routes {
         let limit = Instant::now() + wait;
         Reply::deferred(async move {
             let _permit = permit;
-            let is_open = |now: &Catalog, id: MemberId| now.is_awaited(id) || login::is_all(now, id);
-            let catalog = current.until(limit, |now| !owners.iter().any(|id| is_open(now, *id))).await;
+            let catalog = current.until(limit, |now| !is_any_awaited(now, &owners, &call.caller.principal)).await;
             match again(&catalog, call.clone()) {
                 Way::Ready(reply) => reply,
                 // How they stand by now.
@@ -117,6 +112,16 @@ impl Routes {
             }
         })
     }
+}
+
+/// Returns true while the first inventory of one of these upstreams may still arrive for a principal.
+///
+/// An upstream that fails for this principal alone, for example without a login, changes no catalog: its cause ends the wait.
+fn is_any_awaited(catalog: &Catalog, owners: &[MemberId], principal: &Principal) -> bool {
+    owners.iter().any(|id| {
+        let is_open = catalog.is_awaited(*id) || login::is_all(catalog, *id);
+        is_open && catalog.members[*id].owner.cause_for(principal).is_none()
+    })
 }
 
 /// The upstreams that were never seen and may own what a call asks for.
