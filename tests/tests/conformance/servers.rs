@@ -183,11 +183,16 @@ async fn set_up(suite: &Suite, server: Server, place: Place) -> Setting {
 
 /// Returns true if a run belongs to the extent of this test run.
 fn is_wanted(leg: Leg, place: Place) -> bool {
-    match place.map(|behind| behind.era) {
-        // One child is one era's: for the other one it is as if it spoke the first alone.
-        Some(Era::OneChild) if !leg.is_handshake() => false,
-        _ => Leg::SHORT.contains(&leg) || is_whole(),
+    // One child speaks one era only: for a stateless leg it equals a child that never spoke the other one.
+    if place.is_some_and(|behind| behind.era == Era::OneChild) && !leg.is_handshake() {
+        return false;
     }
+    let is_short = Leg::SHORT.contains(&leg)
+        && place.is_none_or(|behind| match behind.transport {
+            Transport::Http => behind.era != Era::Both,
+            Transport::Stdio => behind.era == Era::Both,
+        });
+    is_short || is_whole()
 }
 
 async fn run_all(

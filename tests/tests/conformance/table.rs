@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use trunkline_tests::conformance::Leg;
+use trunkline_tests::extent::is_whole;
 
 use super::accepted::ACCEPTED;
 use super::clients::Run;
@@ -46,7 +47,7 @@ fn again(text: &mut String, verdict: &Verdict) {
 fn accepted(text: &mut String, verdict: &Verdict) {
     for (at, line) in ACCEPTED.iter().enumerate() {
         match verdict.accepted.iter().filter(|(seen, ..)| *seen == at).count() {
-            0 if line.is_about(&verdict.behind) => drop(writeln!(text, "note: no longer needed: {}", line.name())),
+            0 if is_whole() && line.is_about(&verdict.behind) => drop(writeln!(text, "note: no longer needed: {}", line.name())),
             0 => {}
             times => drop(writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why)),
         }
