@@ -6,6 +6,7 @@ use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::identity::Identity;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::upstream::Way;
+use trunkline_tests::within::until;
 
 use crate::logins::{Guarded, RESOURCE, log_in, said};
 
@@ -147,7 +148,8 @@ async fn all_authorization_servers_that_an_upstream_names_are_tried_in_order() {
 async fn a_login_that_could_not_be_kept_begins_in_no_browser_and_the_file_is_named() {
     let (guarded, gateway, _) = all().await;
     let (key, folder) = (gateway.state().join("signing-key"), gateway.state().join("logins"));
-    std::fs::create_dir_all(gateway.state()).expect("it can be made");
+    // At its start, the gateway would set an unusable file aside.
+    until("the gateway has its key", async || key.exists().then_some(())).await;
     std::fs::write(&key, "k".repeat(43)).expect("it can be written");
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("it is ours");
     let (is_done, text) = said(&log_in(&gateway, &[]).await);

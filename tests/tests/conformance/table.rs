@@ -46,10 +46,11 @@ fn again(text: &mut String, verdict: &Verdict) {
 /// Accepted differences by line, and the lines that nothing needed.
 fn accepted(text: &mut String, verdict: &Verdict) {
     for (at, line) in ACCEPTED.iter().enumerate() {
-        match verdict.accepted.iter().filter(|(seen, ..)| *seen == at).count() {
-            0 if is_whole() && line.is_about(&verdict.behind) => drop(writeln!(text, "note: no longer needed: {}", line.name())),
-            0 => {}
-            times => drop(writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why)),
+        let times = verdict.accepted.iter().filter(|(seen, ..)| *seen == at).count();
+        if times > 0 {
+            let _ = writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why);
+        } else if is_whole() && line.is_about(&verdict.behind) {
+            let _ = writeln!(text, "note: no longer needed: {}", line.name());
         }
     }
 }
