@@ -1,31 +1,22 @@
 //! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4), or for another token (RFC 8693).
 
-use super::granted::{Posting, Unanswered, post, unavailable};
-use super::once::ANSWER_MAX;
+use super::granted::{ErrorResponse, RequestError, TokenResponse, proof, token, unavailable};
 use super::token::{Issued, Unissued};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
-use crate::runtime::timer::late::within;
 use crate::secrets::{mask, printable};
 use crate::upstream::config::ClientCredentials;
-use oauth2::basic::{
-    BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
-    BasicTokenType,
-};
-use oauth2::{
-    AuthType, Client, ClientId, ClientSecret, ExtraTokenFields, HttpRequest, RequestTokenError, Scope,
-    StandardRevocableToken, StandardTokenResponse, TokenResponse, TokenUrl,
-};
-use serde::{Deserialize, Serialize};
-use std::pin::Pin;
 
 /// What is to be looked at where another one answers than a token end point.
 const ADVICE: &str = "check `token_url` under `auth`";
 /// What is to be looked at where tokens of clients are not exchanged.
 const EXCHANGE_ADVICE: &str =
     "let this client exchange access tokens of the issuers of `[auth]` at the authorization server (RFC 8693)";
-/// What says of a request that it exchanges an access token for another one (RFC 8693, 2.1).
-const GRANT: &[u8] = b"grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange";
+/// The advice for an error that no other advice fits.
+const KEYS_ADVICE: &str = "check the keys under `auth`, `params` among them";
+/// The grant types of a client's own token (RFC 6749, 4.4.2) and of an exchange (RFC 8693, 2.1).
+const CLIENT_CREDENTIALS: &str = "client_credentials";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const SUBJECT_TYPE: &str = "subject_token_type";
 const WANTED_TYPE: &str = "requested_token_type";
 const ACCESS: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -33,27 +24,6 @@ const ACCESS: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 /// So much of its words is told.
 const SAID_CHARS: usize = 200;
-
-/// A question under way.
-type Asking<'a> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>>;
-type Answer = StandardTokenResponse<Exchanged, BasicTokenType>;
-type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
-
-type AskingClient = Client<
-    BasicErrorResponse,
-    Answer,
-    BasicTokenIntrospectionResponse,
-    StandardRevocableToken,
-    BasicRevocationErrorResponse,
->;
-
-/// What the answer to an exchange has beside a token.
-#[derive(Debug, Serialize, Deserialize)]
-struct Exchanged {
-    issued_token_type: Option<serde_json::Value>,
-}
-
-impl ExtraTokenFields for Exchanged {}
 
 /// Asks for a token.
 pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Unissued> {
@@ -66,51 +36,31 @@ pub(super) async fn exchange(client: &ClientCredentials, subject: &str, tasks: T
 }
 
 async fn asked(client: &ClientCredentials, subject: Option<&str>, tasks: Tasks) -> Result<Issued, Unissued> {
-    let unfit = |_| unavailable("`token_url` is no URL of a token end point");
-    let url = TokenUrl::new(client.endpoint.url.to_string()).map_err(unfit)?;
-    let kind = if client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
-    let mut asking = AskingClient::new(ClientId::new(client.id.clone())).set_token_uri(url).set_auth_type(kind);
-    if let Some(secret) = &client.secret {
-        asking = asking.set_client_secret(ClientSecret::new(secret.clone()));
-    }
-    let mut request = asking.exchange_client_credentials();
-    for scope in &client.scopes {
-        request = request.add_scope(Scope::new(scope.clone()));
-    }
-    let resource = client.resource.as_ref().map(|resource| ("resource", resource.as_str()));
-    for (name, value) in resource.into_iter().chain(client.params.iter().map(|(name, value)| (&**name, &**value))) {
-        request = request.add_extra_param(name, value);
-    }
-    let of_subject = subject.map(|subject| [("subject_token", subject), (SUBJECT_TYPE, ACCESS), (WANTED_TYPE, ACCESS)]);
-    for (name, value) in of_subject.into_iter().flatten() {
-        request = request.add_extra_param(name, value);
-    }
-    let (way, exchanges) = ((client.endpoint.clone(), tasks), subject.is_some());
-    let post = move |request| -> Posting {
-        let (endpoint, tasks) = way.clone();
-        let request = if exchanges { as_exchange(request) } else { request };
-        Box::pin(async move { post(&endpoint, request, &tasks, ADVICE).await })
-    };
-    let asking: Asking<'_> = Box::pin(request.request_async(&post));
-    let answered = within(ANSWER_MAX, asking).await;
-    let late = |_| unavailable(format!("the token end point gave none within {} s", ANSWER_MAX.as_secs()));
-    let answer = answered.map_err(late)?.map_err(|why| refused(&why, exchanges))?;
-    if *answer.token_type() != BasicTokenType::Bearer {
-        let said = "the token end point gives tokens of another type than Bearer";
-        return Err(Cause::new(CauseCode::TokenRefused, said).into());
-    }
-    let issued = Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() };
+    let grant = if subject.is_some() { TOKEN_EXCHANGE } else { CLIENT_CREDENTIALS };
+    let (proven, header) = proof(&client.id, client.secret.as_deref(), client.is_in_body);
+    let scopes = client.scopes.join(" ");
+    let mut fields = vec![("grant_type", grant)];
+    fields.extend((!scopes.is_empty()).then_some(("scope", &*scopes)));
+    fields.extend(proven);
+    fields.extend(client.resource.as_ref().map(|resource| ("resource", resource.as_str())));
+    fields.extend(client.params.iter().map(|(name, value)| (&**name, &**value)));
     if let Some(subject) = subject {
-        is_exchanged(subject, &issued.token, answer.extra_fields())?;
+        fields.extend([("subject_token", subject), (SUBJECT_TYPE, ACCESS), (WANTED_TYPE, ACCESS)]);
     }
-    Ok(issued)
+    let response = token(&client.endpoint, &fields, header, &tasks, ADVICE).await;
+    let response = response.map_err(|why| refused(why, subject.is_some()))?;
+    response.require_bearer()?;
+    if let Some(subject) = subject {
+        is_exchanged(subject, &response)?;
+    }
+    Ok(Issued { token: response.access_token, lasts: response.expires_in })
 }
 
 /// Whether a token is another one than that which was to be exchanged, and an access token (RFC 8693, 2.2.1).
-fn is_exchanged(subject: &str, token: &str, said: &Exchanged) -> Result<(), Cause> {
-    let why = if token.contains(subject) {
+fn is_exchanged(subject: &str, response: &TokenResponse) -> Result<(), Cause> {
+    let why = if response.access_token.contains(subject) {
         "the token end point gives back the client's own token"
-    } else if said.issued_token_type.as_ref().is_some_and(|kind| *kind != ACCESS && *kind != JWT) {
+    } else if response.issued_token_type.as_ref().is_some_and(|kind| *kind != ACCESS && *kind != JWT) {
         "the token end point gives a token in exchange that is no access token"
     } else {
         return Ok(());
@@ -119,52 +69,40 @@ fn is_exchanged(subject: &str, token: &str, said: &Exchanged) -> Result<(), Caus
     Err(Cause::new(CauseCode::TokenRefused, why).advise(advice))
 }
 
-/// The request of a client for a token of its own as one that exchanges a token: the library knows no such grant.
-fn as_exchange(mut request: HttpRequest) -> HttpRequest {
-    let others = request.body().split(|byte| *byte == b'&').filter(|field| !field.starts_with(b"grant_type="));
-    let fields: Vec<&[u8]> = [GRANT].into_iter().chain(others).collect();
-    *request.body_mut() = fields.join(&b'&');
-    request
-}
-
 /// Why there is no token. What the answer holds beside its error may be a secret, and is not told.
-fn refused(why: &Refusal, exchanges: bool) -> Unissued {
-    use BasicErrorResponseType::{
-        Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
-    };
-    let answer = match why {
-        RequestTokenError::ServerResponse(answer) => answer,
-        RequestTokenError::Request(Unanswered(unissued)) => return unissued.clone(),
-        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
+fn refused(why: RequestError, exchanges: bool) -> Unissued {
+    let ErrorResponse { error, description } = match why {
+        RequestError::Refused(refused) => refused,
+        RequestError::Unanswered(unissued) => return unissued,
+        RequestError::Unreadable => {
             return unavailable("what the token end point answers is neither a token nor an error of OAuth")
                 .advise(ADVICE)
                 .into();
         }
     };
-    let advice = match answer.error() {
-        InvalidClient => "check `client_id`, `client_secret` and `client_auth` under `auth`",
-        InvalidScope => "check `scopes` under `auth`",
-        InvalidGrant | InvalidRequest | UnauthorizedClient | UnsupportedGrantType if exchanges => EXCHANGE_ADVICE,
-        InvalidGrant | UnauthorizedClient | UnsupportedGrantType => {
-            "let this client use the grant `client_credentials` at the authorization server"
+    let (advice, is_standard) = match &*error {
+        "invalid_client" => ("check `client_id`, `client_secret` and `client_auth` under `auth`", true),
+        "invalid_scope" => ("check `scopes` under `auth`", true),
+        "invalid_grant" | "invalid_request" | "unauthorized_client" | "unsupported_grant_type" if exchanges => {
+            (EXCHANGE_ADVICE, true)
         }
-        Extension(word) if exchanges && word == "invalid_token" => EXCHANGE_ADVICE,
-        Extension(word) if word == "invalid_target" => "check `resource` under `auth`; an empty text leaves it out",
-        InvalidRequest | Extension(_) => "check the keys under `auth`, `params` among them",
+        "invalid_grant" | "unauthorized_client" | "unsupported_grant_type" => {
+            ("let this client use the grant `client_credentials` at the authorization server", true)
+        }
+        "invalid_request" => (KEYS_ADVICE, true),
+        "invalid_token" if exchanges => (EXCHANGE_ADVICE, false),
+        "invalid_target" => ("check `resource` under `auth`; an empty text leaves it out", false),
+        _ => (KEYS_ADVICE, false),
     };
     // RFC 8693, 2.2.2, has `invalid_request` for a subject token that is not taken; most servers answer with one of the others.
-    let is_about_subject = match answer.error() {
-        InvalidGrant | InvalidRequest => true,
-        Extension(word) => word == "invalid_token",
-        _ => false,
-    };
+    let is_about_subject = matches!(&*error, "invalid_grant" | "invalid_request" | "invalid_token");
     let code = if exchanges && is_about_subject { CauseCode::ClientTokenRefused } else { CauseCode::TokenRefused };
     let cause = Cause::new(code, "the token end point refuses it");
-    let cause = match answer.error() {
-        Extension(word) => cause.foreign(&format!(" ({})", in_short(word))),
-        known => cause.own(&format!(" ({})", known.as_ref())),
+    let cause = match is_standard {
+        true => cause.own(&format!(" ({error})")),
+        false => cause.foreign(&format!(" ({})", in_short(&error))),
     };
-    let more = answer.error_description().map(|text| format!(": {}", in_short(text))).unwrap_or_default();
+    let more = description.map(|text| format!(": {}", in_short(&text))).unwrap_or_default();
     cause.foreign(&more).advise(advice).into()
 }
 

@@ -17,7 +17,6 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use oauth2::url::Url;
 use page::{Came, page};
 use pasted::query_in;
 use sha2::{Digest, Sha256};
@@ -188,10 +187,9 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> (Response<Full<By
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
 pub(super) fn read(query: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
-    let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
     let names = ["state", "code", "error", "iss", "error_description"];
     let mut values: [Option<String>; 5] = [const { None }; 5];
-    for (name, value) in url.query_pairs() {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let Some(at) = names.iter().position(|known| *known == name) else { continue };
         if values[at].replace(value.into_owned()).is_some() {
             return None;

@@ -7,10 +7,7 @@ use crate::runtime::Tasks;
 use crate::secrets::mask;
 use crate::upstream::config::{Login, Registered, Remote};
 use crate::upstream::transport::http::credentials::granted::unavailable;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use http::{HeaderValue, StatusCode};
-use oauth2::url::form_urlencoded;
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -140,24 +137,6 @@ fn is_short(answer: &Answer) -> bool {
     answer.client_secret.iter().chain([&answer.client_id]).all(|text| text.len() <= GIVEN_MAX)
 }
 
-/// How a client proves who it is in a form (RFC 6749, 2.3.1): by fields, or by a header.
-pub(super) fn proof(client: &Registered) -> (Vec<(&'static str, &str)>, Option<HeaderValue>) {
-    let mut fields = vec![("client_id", &*client.id)];
-    let coded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    match &client.secret {
-        Some(secret) if !client.is_in_body => {
-            let pair = STANDARD.encode(format!("{}:{}", coded(&client.id), coded(secret)));
-            let mut header = HeaderValue::from_str(&format!("Basic {pair}")).ok();
-            header.iter_mut().for_each(|value| value.set_sensitive(true));
-            (Vec::new(), header)
-        }
-        secret => {
-            fields.extend(secret.iter().map(|secret| ("client_secret", &**secret)));
-            (fields, None)
-        }
-    }
-}
-
 /// How the client is to prove who it is: not at all where that is possible, since a program on a person's machine keeps no secret from them.
 fn method(server: &Server) -> &'static str {
     const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
@@ -188,20 +167,6 @@ mod tests {
         };
         assert!(is_short(&answer(GIVEN_MAX, GIVEN_MAX)));
         assert!(!is_short(&answer(GIVEN_MAX + 1, 1)) && !is_short(&answer(1, GIVEN_MAX + 1)));
-    }
-
-    #[test]
-    fn a_secret_stands_in_a_header_or_in_the_form_and_without_one_the_id_alone() {
-        let client = |secret: Option<&str>, is_in_body| Registered {
-            id: "me +".to_owned(),
-            secret: secret.map(str::to_owned),
-            is_in_body,
-        };
-        let header = Some(HeaderValue::from_str(&format!("Basic {}", STANDARD.encode("me+%2B:a%3Ab"))).unwrap());
-        assert_eq!(proof(&client(Some("a:b"), false)), (Vec::new(), header));
-        let both = vec![("client_id", "me +"), ("client_secret", "a:b")];
-        assert_eq!(proof(&client(Some("a:b"), true)), (both, None));
-        assert_eq!(proof(&client(None, false)), (vec![("client_id", "me +")], None));
     }
 
     #[test]

@@ -1,26 +1,17 @@
 //! What an authorization server gives for a code or a refresh token.
 
+use super::pkce::ProofKey;
 use super::record::{account, scopes_among};
 use super::way::{quoted, to};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
-use crate::runtime::timer::late::within;
 use crate::secrets::Secrets;
 use crate::upstream::config::{Login, Registered};
-use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
-use crate::upstream::transport::http::credentials::once;
+use crate::upstream::transport::http::credentials::granted::{
+    ErrorResponse, RequestError, TokenResponse, proof, token, unavailable,
+};
 use crate::upstream::transport::http::credentials::token::{Issued, Token, Unissued};
-use oauth2::basic::{
-    BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
-    BasicTokenType,
-};
-use oauth2::{
-    AuthType, AuthorizationCode, Client, ClientId, ClientSecret, ExtraTokenFields, HttpRequest, PkceCodeVerifier,
-    RedirectUrl, RefreshToken, RequestTokenError, StandardRevocableToken, StandardTokenResponse, TokenResponse,
-    TokenUrl,
-};
-use serde::{Deserialize, Serialize};
-use std::pin::Pin;
+use http::HeaderValue;
 use std::time::Duration;
 
 /// The longest token that is taken: no upstream reads a longer header, and both are kept in one file.
@@ -47,14 +38,6 @@ pub(super) struct Given {
     pub(super) account: Option<String>,
 }
 
-/// What an answer has beside tokens.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Beside {
-    id_token: Option<String>,
-}
-
-impl ExtraTokenFields for Beside {}
-
 /// Why nothing was given.
 pub(super) enum Refused {
     /// The code or the refresh token is good no more, or nobody knows the client.
@@ -72,132 +55,101 @@ impl Refused {
     }
 }
 
-type Answer = StandardTokenResponse<Beside, BasicTokenType>;
-type Answered = Result<Answer, RequestTokenError<Unanswered, BasicErrorResponse>>;
-/// A question under way.
-type Asking<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
-
 impl Endpoint<'_> {
-    /// What is given for a code that the browser has brought back to this address.
-    pub(super) async fn for_code(
-        &self,
-        code: &str,
-        proof: PkceCodeVerifier,
-        redirect: &RedirectUrl,
-    ) -> Result<Given, Refused> {
-        let (client, post) = (self.client().map_err(now)?.set_redirect_uri(redirect.clone()), self.post()?);
-        let request = client.exchange_code(AuthorizationCode::new(code.to_owned())).set_pkce_verifier(proof);
-        let request = match self.audience {
-            "" => request,
-            audience => request.add_extra_param("resource", audience),
-        };
-        self.answered(Box::pin(request.request_async(&post)), code).await
+    /// Exchanges the code that the browser has brought back to this address.
+    pub(super) async fn for_code(&self, code: &str, key: &ProofKey, redirect: &str) -> Result<Given, Refused> {
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("code_verifier", key.verifier()),
+            ("redirect_uri", redirect),
+        ];
+        let response = self.ask(&fields).await?;
+        self.given(response.map_err(|why| self.refused(why, code))?)
     }
 
-    /// What is given for a refresh token.
+    /// Exchanges a refresh token.
     pub(super) async fn for_refresh(&self, shown: &str) -> Result<Given, Refused> {
-        let (client, post) = (self.client().map_err(now)?, self.post()?);
-        let refresh = RefreshToken::new(shown.to_owned());
-        let request = match self.audience {
-            "" => client.exchange_refresh_token(&refresh),
-            audience => client.exchange_refresh_token(&refresh).add_extra_param("resource", audience),
-        };
-        self.answered(Box::pin(request.request_async(&post)), shown).await
+        let response = self.ask(&[("grant_type", "refresh_token"), ("refresh_token", shown)]).await?;
+        self.given(response.map_err(|why| self.refused(why, shown))?)
     }
 
-    /// The client, as what asks there.
-    pub(super) fn client(&self) -> Result<Asked, Cause> {
-        let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unavailable("the token end point is no URL"))?;
-        let kind = if self.client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
-        let client = Client::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
-        Ok(match &self.client.secret {
-            Some(secret) => client.set_client_secret(ClientSecret::new(secret.clone())),
-            None => client,
-        })
+    /// Asks for a token with these fields, the proof of the client's identity, and the resource.
+    pub(super) async fn ask(&self, fields: &[(&str, &str)]) -> Result<Result<TokenResponse, RequestError>, Refused> {
+        let place = to(self.login, "the token end point", self.url).map_err(now)?;
+        let (proven, header) = self.proof();
+        let fields = [fields, &proven, &self.resource()].concat();
+        Ok(token(&place, &fields, header, self.tasks, "").await)
     }
 
-    /// What posts there.
-    pub(super) fn post(&self) -> Result<impl Fn(HttpRequest) -> Posting + Sync + use<>, Refused> {
-        let way = (to(self.login, "the token end point", self.url).map_err(now)?, self.tasks.clone());
-        Ok(move |request| -> Posting {
-            let (place, tasks) = way.clone();
-            Box::pin(async move { post(&place, request, &tasks, "").await })
-        })
+    /// The proof of the client's identity.
+    pub(super) fn proof(&self) -> (Vec<(&'static str, &str)>, Option<HeaderValue>) {
+        proof(&self.client.id, self.client.secret.as_deref(), self.client.is_in_body)
     }
 
-    async fn answered(&self, asking: Asking<'_>, shown: &str) -> Result<Given, Refused> {
-        let late = || now(unavailable("the token end point gave none within 10 s"));
-        let answer =
-            within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| self.refused(&why, shown))?;
-        self.given(&answer)
+    /// The resource that the token is for (RFC 8707), as form fields.
+    pub(super) fn resource(&self) -> Vec<(&'static str, &str)> {
+        Some(self.audience)
+            .filter(|audience| !audience.is_empty())
+            .map(|audience| ("resource", audience))
+            .into_iter()
+            .collect()
     }
 
-    /// What stands in an answer, where it can be kept and shown.
-    pub(super) fn given(&self, answer: &Answer) -> Result<Given, Refused> {
-        if *answer.token_type() != BasicTokenType::Bearer {
-            let said = "the token end point gives tokens of another type than Bearer";
-            return Err(now(Cause::new(CauseCode::TokenRefused, said)));
-        }
-        let (access, refresh) = (answer.access_token().secret(), answer.refresh_token().map(RefreshToken::secret));
-        if refresh.into_iter().chain([access]).any(|token| token.len() > TOKEN_MAX) {
+    /// Takes a response whose tokens can be kept and shown.
+    pub(super) fn given(&self, response: TokenResponse) -> Result<Given, Refused> {
+        response.require_bearer().map_err(now)?;
+        let TokenResponse { access_token: access, refresh_token: refresh, .. } = response;
+        if refresh.iter().chain([&access]).any(|token| token.len() > TOKEN_MAX) {
             let said = format!("the token end point gives a token of more than {} KiB", TOKEN_MAX / 1024);
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
         }
-        let access = access.clone();
-        // What nobody can be shown is not kept in place of what can.
+        // A token that cannot be a header never replaces one that can.
         Token::new(&Issued { token: access.clone(), lasts: None }, false).map_err(now)?;
-        let account = account(&access, answer.extra_fields().id_token.as_deref());
         Ok(Given {
-            account,
+            account: account(&access, response.id_token.as_deref()),
             access,
-            refresh: refresh.cloned(),
-            lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
-            scopes: answer.scopes().map(|scopes| scopes_among(scopes.iter().map(|scope| &***scope))),
+            refresh,
+            lasts: response.expires_in.filter(|lasts| !lasts.is_zero()),
+            scopes: response.scope.map(|scope| scopes_among(scope.split(' '))),
         })
     }
 
     /// Words of the server. They may quote what it was shown, whether that looks like a token or not.
-    pub(super) fn said(&self, text: &str, shown: Option<&str>) -> String {
+    fn said(&self, text: &str, shown: Option<&str>) -> String {
         let own = Secrets::of(self.client.secret.iter().cloned().chain(shown.map(str::to_owned)));
         quoted(&own.masked(text))
     }
 
     /// What a refusal of what was shown means. What the answer holds beside its error may be a secret, and is not told.
-    fn refused(&self, why: &RequestTokenError<Unanswered, BasicErrorResponse>, shown: &str) -> Refused {
-        use BasicErrorResponseType::{InvalidClient, InvalidGrant};
-        let answer = match why {
-            RequestTokenError::ServerResponse(answer) => answer,
-            RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
-            RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-                return now(unavailable("what the token end point answers is neither a token nor an error of OAuth"));
-            }
+    fn refused(&self, why: RequestError, shown: &str) -> Refused {
+        let response = match why {
+            RequestError::Refused(response) => response,
+            RequestError::Unanswered(unissued) => return Refused::Now(unissued),
+            RequestError::Unreadable => return now(unreadable()),
         };
-        let said = |text: &str| self.said(text, Some(shown));
-        let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
-        let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
-        let cause = cause.foreign(&said(answer.error().as_ref())).foreign(&more);
-        match answer.error() {
-            InvalidGrant => Refused::Over(cause),
-            // Who registered itself and is known no more registers anew with the next login.
-            InvalidClient if self.is_registered => Refused::Over(cause),
+        let cause = self.refusal("the token end point", &response, Some(shown));
+        match &*response.error {
+            "invalid_grant" => Refused::Over(cause),
+            // A client that registered itself and is unknown now registers again with the next login.
+            "invalid_client" if self.is_registered => Refused::Over(cause),
             _ => now(cause),
         }
     }
+
+    /// The cause of a refusal, in the words of the server. They may quote what it was shown.
+    pub(super) fn refusal(&self, what: &str, response: &ErrorResponse, shown: Option<&str>) -> Cause {
+        let said = |text: &str| self.said(text, shown);
+        let more = response.description.as_ref().map(|text| format!(":{}", said(text))).unwrap_or_default();
+        let cause = Cause::new(CauseCode::TokenRefused, format!("{what} refuses it:"));
+        cause.foreign(&said(&response.error)).foreign(&more)
+    }
 }
 
-/// A client that knows where tokens are given.
-pub(super) type Asked = Client<
-    BasicErrorResponse,
-    Answer,
-    BasicTokenIntrospectionResponse,
-    StandardRevocableToken,
-    BasicRevocationErrorResponse,
-    oauth2::EndpointNotSet,
-    oauth2::EndpointNotSet,
-    oauth2::EndpointNotSet,
-    oauth2::EndpointNotSet,
-    oauth2::EndpointSet,
->;
+/// The cause of a response that cannot be read.
+pub(super) fn unreadable() -> Cause {
+    unavailable("what the token end point answers is neither a token nor an error of OAuth")
+}
 
 pub(super) fn now(why: Cause) -> Refused {
     Refused::Now(why.into())

@@ -15,6 +15,7 @@ pub use begun::BegunLogin;
 use super::callback::Callback;
 use super::client::client;
 use super::grant::{Endpoint, Given, Refused};
+use super::pkce::ProofKey;
 use super::record::LoggedIn;
 use super::resource::Resource;
 use super::server::Server;
@@ -23,11 +24,9 @@ use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
-use crate::upstream::transport::http::credentials::granted::unavailable;
 use authorization::{elsewhere, page, record, scopes};
 use device::DeviceLogin;
 use discovery::discovered;
-use oauth2::{PkceCodeChallenge, RedirectUrl};
 use tokio::sync::mpsc::Receiver;
 
 /// What the person is shown.
@@ -112,15 +111,14 @@ async fn by_browser(
     show: &(impl Fn(&Page) + Send + Sync),
 ) -> Result<Result<Given, Refused>, Cause> {
     let redirect = callback.url();
-    let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
-    let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
-    let (url, state) = page((server, endpoint.client), resource, scopes, challenge, &redirect)?;
+    let key = ProofKey::random();
+    let (url, state) = page((server, endpoint.client), resource, scopes, &key, &redirect)?;
     // One that registered itself did so with this very address.
     let known = (!endpoint.is_registered).then(|| endpoint.client.id.clone());
     show(&Page::At { url, elsewhere: elsewhere(server, &server.authorization_endpoint), known });
-    let waits_for = (endpoint.login.upstream.clone(), &**state.secret());
+    let waits_for = (endpoint.login.upstream.clone(), &*state);
     let brought = callback.brought(waits_for, pasted, |why| show(&Page::NotPasted(why)), endpoint.tasks).await?;
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
-    Ok(endpoint.for_code(&code, proof, &redirect).await)
+    Ok(endpoint.for_code(&code, &key, &redirect).await)
 }

@@ -1,6 +1,6 @@
 //! The end of a login: it is kept no more, and its tokens are revoked where that can be done (RFC 7009).
 
-use super::client::{proof, said};
+use super::client::said;
 use super::record::Record;
 use super::store::Store;
 use super::way::{form, to};
@@ -8,7 +8,7 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
-use crate::upstream::transport::http::credentials::granted::unavailable;
+use crate::upstream::transport::http::credentials::granted::{proof, unavailable};
 use futures_util::future::join_all;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -114,7 +114,7 @@ async fn revoke(login: &Login, record: &Record, tasks: &Tasks) -> Result<(), Cau
     // A secret that was put right in the configuration counts.
     let configured = login.client.clone().filter(|client| client.id == record.client_id);
     let client = configured.unwrap_or_else(|| record.client());
-    let (proven, header) = proof(&client);
+    let (proven, header) = proof(&client.id, client.secret.as_deref(), client.is_in_body);
     let tokens = record.refresh.iter().map(|token| (token, "refresh_token"));
     for (token, kind) in tokens.chain([(&record.access, "access_token")]) {
         let mut fields = vec![("token", &**token), ("token_type_hint", kind)];

@@ -14,6 +14,8 @@ mod resource;
 mod server;
 // Who the gateway is at an authorization server: configured, or registered there.
 mod client;
+// Random values of a login: the proof key of its code, and its state.
+mod pkce;
 // What an authorization server gives for a code or a refresh token.
 mod grant;
 // Where the browser comes back to: a listener on loopback that takes one answer.

@@ -6,11 +6,10 @@ use crate::runtime::timer::late::within;
 use crate::upstream::config::{Login, Reach, Remote, Trust};
 use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::endpoint::in_short;
-use crate::upstream::transport::http::credentials::granted::unavailable;
+use crate::upstream::transport::http::credentials::granted::{self, unavailable};
 use crate::upstream::transport::http::credentials::once;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
-use oauth2::url::form_urlencoded;
 use serde::de::DeserializeOwned;
 
 /// The most bytes of a document.
@@ -121,11 +120,7 @@ pub(super) async fn form(
     authorization: Option<HeaderValue>,
     tasks: &Tasks,
 ) -> Result<(StatusCode, Vec<u8>), Cause> {
-    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    let request = Request::builder().method(Method::POST).uri(place.url.clone()).header(ACCEPT, "application/json");
-    let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.into_bytes());
-    let mut request = request.map_err(|_| unavailable("it cannot be asked"))?;
-    request.headers_mut().extend(authorization.map(|value| (AUTHORIZATION, value)));
+    let request = granted::form(place, fields, authorization)?;
     let (status, body) = answered(place, request, tasks).await?;
     body.map(|body| (status, body)).ok_or_else(|| unavailable("its answer has more than 1 MiB, or breaks off"))
 }

@@ -5,12 +5,13 @@ use crate::upstream::config::{Login, Registered};
 use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::oauth::grant::Given;
+use crate::upstream::transport::http::credentials::oauth::pkce::{ProofKey, random};
 use crate::upstream::transport::http::credentials::oauth::record::Record;
 use crate::upstream::transport::http::credentials::oauth::resource::Resource;
 use crate::upstream::transport::http::credentials::oauth::server::Server;
 use crate::upstream::transport::http::credentials::oauth::way::quoted;
-use oauth2::basic::BasicClient;
-use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
+use form_urlencoded::Serializer;
+use http::Uri;
 
 /// What lets a client have a refresh token at servers of OpenID Connect, and the consent that they want for it.
 const OFFLINE: &str = "offline_access";
@@ -39,32 +40,40 @@ pub(super) fn scopes(resource: &Resource, server: &Server, before: Option<Record
     scopes
 }
 
-/// The page where the person logs in, and the state that the browser brings back from there.
+/// The URL of the page where the person logs in, and the state that the browser brings back from there.
 pub(super) fn page(
     (server, client): (&Server, &Registered),
     resource: &Resource,
     scopes: &[String],
-    challenge: PkceCodeChallenge,
-    redirect: &RedirectUrl,
-) -> Result<(String, CsrfToken), Cause> {
-    let page = AuthUrl::new(server.authorization_endpoint.clone());
-    let page = page.map_err(|_| {
-        unavailable("the page of the authorization server is no URL:").foreign(&quoted(&server.authorization_endpoint))
-    })?;
-    let asking =
-        BasicClient::new(ClientId::new(client.id.clone())).set_auth_uri(page).set_redirect_uri(redirect.clone());
-    let mut request = asking.authorize_url(CsrfToken::new_random).set_pkce_challenge(challenge);
+    key: &ProofKey,
+    redirect: &str,
+) -> Result<(String, String), Cause> {
+    let page = &server.authorization_endpoint;
+    if page.parse::<Uri>().is_err() || page.contains('#') {
+        return Err(unavailable("the page of the authorization server is no URL:").foreign(&quoted(page)));
+    }
+    let (state, challenge, scope) = (random(), key.challenge(), scopes.join(" "));
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs([
+        ("response_type", "code"),
+        ("client_id", &client.id),
+        ("state", &state),
+        ("code_challenge", &challenge),
+        ("code_challenge_method", "S256"),
+        ("redirect_uri", redirect),
+    ]);
+    if !scope.is_empty() {
+        query.append_pair("scope", &scope);
+    }
     if !resource.audience.is_empty() {
-        request = request.add_extra_param("resource", resource.audience.clone());
+        query.append_pair("resource", &resource.audience);
     }
     if scopes.iter().any(|scope| scope == OFFLINE) {
-        request = request.add_extra_param("prompt", "consent");
+        query.append_pair("prompt", "consent");
     }
-    for scope in scopes {
-        request = request.add_scope(Scope::new(scope.clone()));
-    }
-    let (url, state) = request.url();
-    Ok((url.to_string(), state))
+    // A query of the endpoint's own is kept (RFC 6749, 3.1).
+    let separator = if page.contains('?') { '&' } else { '?' };
+    Ok((format!("{page}{separator}{}", query.finish()), state))
 }
 
 /// What is kept of a login, with what was given for it.
@@ -80,7 +89,7 @@ pub(super) fn record(
         resource: login.resource.clone(),
         audience: resource.audience,
         principal: login.principal.as_deref().map(str::to_owned),
-        made: CsrfToken::new_random().into_secret(),
+        made: random(),
         account: given.account,
         issuer: server.issuer,
         token_endpoint: server.token_endpoint,

@@ -10,11 +10,11 @@ use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::oauth::callback;
 use crate::upstream::transport::http::credentials::oauth::client::{Reached, client};
 use crate::upstream::transport::http::credentials::oauth::grant::{Endpoint, Refused};
+use crate::upstream::transport::http::credentials::oauth::pkce::ProofKey;
 use crate::upstream::transport::http::credentials::oauth::record::LoggedIn;
 use crate::upstream::transport::http::credentials::oauth::resource::Resource;
 use crate::upstream::transport::http::credentials::oauth::server::Server;
 use crate::upstream::transport::http::credentials::oauth::store::Store;
-use oauth2::{CsrfToken, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl};
 use sha2::{Digest, Sha256};
 
 /// A login that waits for what a browser brings back. What was kept before stays until it is finished.
@@ -25,10 +25,10 @@ pub struct BegunLogin {
     client: Registered,
     is_registered: bool,
     scopes: Vec<String>,
-    proof: PkceCodeVerifier,
-    redirect: RedirectUrl,
+    key: ProofKey,
+    redirect: String,
     url: String,
-    state: CsrfToken,
+    state: String,
     secrets: mask::Learned,
 }
 
@@ -40,15 +40,14 @@ impl BegunLogin {
         private::off_the_workers(|| store.is_writable())?;
         let (resource, server, entry) = discovered((login, Some(reached)), tasks, &|_| ()).await?;
         let (client, is_registered) = client(entry, &server, reached.redirect, tasks).await?;
-        let redirect = RedirectUrl::new(reached.redirect.to_owned());
-        let redirect = redirect.map_err(|_| unavailable("the address of the callback is no URL"))?;
+        let redirect = reached.redirect.to_owned();
         let scopes = scopes(&resource, &server, private::off_the_workers(|| store.read()).ok().flatten());
         let secrets = mask::Learned::new();
         client.secret.iter().for_each(|secret| secrets.note(secret));
-        let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
-        let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
+        let key = ProofKey::random();
+        let (url, state) = page((&server, &client), &resource, &scopes, &key, &redirect)?;
         let login = login.clone();
-        Ok(Self { login, resource, server, client, is_registered, scopes, proof, redirect, url, state, secrets })
+        Ok(Self { login, resource, server, client, is_registered, scopes, key, redirect, url, state, secrets })
     }
 
     /// The page of the authorization server.
@@ -58,7 +57,7 @@ impl BegunLogin {
 
     /// What the browser brings back from there.
     pub fn state(&self) -> &str {
-        self.state.secret()
+        &self.state
     }
 
     /// The authorization server, as it names itself.
@@ -78,14 +77,14 @@ impl BegunLogin {
 
     /// Takes what the browser brings back, and keeps what is given for it.
     pub async fn finish(self, query: &str, tasks: &Tasks) -> Result<LoggedIn, Cause> {
-        let Self { login, resource, server, client, is_registered, scopes, proof, redirect, state, secrets, .. } = self;
-        let digest = Sha256::digest(state.secret().as_bytes()).into();
+        let Self { login, resource, server, client, is_registered, scopes, key, redirect, state, secrets, .. } = self;
+        let digest = Sha256::digest(state.as_bytes()).into();
         let brought = callback::read(query, &digest).ok_or_else(|| unavailable("the browser brings back no answer"))?;
         let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
         secrets.note(&code);
         let (url, audience) = (&*server.token_endpoint, &*resource.audience);
         let endpoint = Endpoint { login: &login, url, client: &client, is_registered, audience, tasks };
-        let given = endpoint.for_code(&code, proof, &redirect).await.map_err(Refused::cause)?;
+        let given = endpoint.for_code(&code, &key, &redirect).await.map_err(Refused::cause)?;
         let record = record(&login, (resource, server), (client, is_registered), scopes, given);
         record.secrets().for_each(|secret| secrets.note(secret));
         let said = LoggedIn::from(&record);

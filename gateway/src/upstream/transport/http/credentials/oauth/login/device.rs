@@ -2,18 +2,22 @@
 
 use crate::health::{Cause, CauseCode};
 use crate::runtime::timer::late::within;
-use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
-use crate::upstream::transport::http::credentials::oauth::grant::{Endpoint, Given, Refused, now};
+use crate::upstream::transport::http::credentials::granted::{ErrorResponse, RequestError, post, unavailable};
+use crate::upstream::transport::http::credentials::oauth::grant::{Endpoint, Given, Refused, now, unreadable};
 use crate::upstream::transport::http::credentials::oauth::way::to;
 use crate::upstream::transport::http::credentials::once;
-use oauth2::basic::BasicErrorResponse;
-use oauth2::{
-    DeviceAuthorizationUrl, DeviceCodeErrorResponse, DeviceCodeErrorResponseType, RequestTokenError, Scope,
-    StandardDeviceAuthorizationResponse,
-};
+use serde::Deserialize;
+use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
+/// The grant type of a device code (RFC 8628, 3.4).
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// The interval between requests if the server names none (RFC 8628, 3.2), its growth at `slow_down` (3.5), and the longest interval while the
+/// server cannot be reached.
+const INTERVAL: Duration = Duration::from_secs(5);
+const SLOWER: Duration = Duration::from_secs(5);
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// The longest code that a person is asked to enter.
 const CODE_CHARS: usize = 64;
 /// Nobody is asked more often than that, whatever they say.
@@ -22,23 +26,29 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PERSON_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// A login that waits for a person.
+#[derive(Deserialize)]
 pub(super) struct DeviceLogin {
-    given: StandardDeviceAuthorizationResponse,
+    device_code: String,
+    user_code: String,
+    #[serde(alias = "verification_url")] // servers that are older than RFC 8628
+    verification_uri: String,
+    expires_in: u64,
+    interval: Option<u64>,
 }
 
 impl DeviceLogin {
     /// The page where the code is to be entered.
     pub(super) fn page(&self) -> &str {
-        self.given.verification_uri().as_str()
+        &self.verification_uri
     }
 
     /// The code.
     pub(super) fn code(&self) -> &str {
-        self.given.user_code().secret()
+        &self.user_code
     }
 
     fn lasts(&self) -> Duration {
-        self.given.expires_in().min(PERSON_MAX)
+        Duration::from_secs(self.expires_in).min(PERSON_MAX)
     }
 }
 
@@ -46,24 +56,24 @@ impl DeviceLogin {
     /// Begins one at the end point for that.
     pub(super) async fn begin(endpoint: &Endpoint<'_>, at: &str, scopes: &[String]) -> Result<Self, Cause> {
         const WHAT: &str = "the end point for logins on other devices";
-        let (place, tasks) = (to(endpoint.login, WHAT, at)?, endpoint.tasks.clone());
-        let url = DeviceAuthorizationUrl::new(at.to_owned()).map_err(|_| unavailable(format!("{WHAT} is no URL")))?;
-        let client = endpoint.client()?.set_device_authorization_url(url);
-        let mut request = client.exchange_device_code();
-        if !endpoint.audience.is_empty() {
-            request = request.add_extra_param("resource", endpoint.audience);
-        }
-        request = request.add_scopes(scopes.iter().map(|scope| Scope::new(scope.clone())));
-        let post = move |request| -> Posting {
-            let (place, tasks) = (place.clone(), tasks.clone());
-            Box::pin(async move { post(&place, request, &tasks, "").await })
-        };
+        let place = to(endpoint.login, WHAT, at)?;
+        let (proven, header) = endpoint.proof();
+        let scope = scopes.join(" ");
+        let scope = (!scope.is_empty()).then_some(("scope", &*scope));
+        let fields: Vec<_> = proven.into_iter().chain(scope).chain(endpoint.resource()).collect();
         let late = |_| unavailable(format!("{WHAT} gave no code within 10 s"));
-        let given: StandardDeviceAuthorizationResponse = within(once::ANSWER_MAX, request.request_async(&post))
-            .await
-            .map_err(late)?
-            .map_err(|why: RequestTokenError<Unanswered, BasicErrorResponse>| refused(endpoint, WHAT, &why))?;
-        let login = Self { given };
+        let asking = Box::pin(post(&place, &fields, header, endpoint.tasks, ""));
+        let response = within(once::ANSWER_MAX, asking).await.map_err(late)?;
+        let response = response.and_then(|members| {
+            serde_json::from_value::<Self>(Value::Object(members)).map_err(|_| RequestError::Unreadable)
+        });
+        let login = response.map_err(|why| match why {
+            RequestError::Refused(response) => endpoint.refusal(WHAT, &response, None),
+            RequestError::Unanswered(unissued) => unissued.why,
+            RequestError::Unreadable => {
+                unavailable(format!("what {WHAT} answers is neither a code nor an error of OAuth"))
+            }
+        })?;
         to(endpoint.login, "the page for the code", login.page())?;
         let is_sound = |char: char| char.is_ascii_graphic() || char == ' ';
         if login.code().is_empty() || login.code().len() > CODE_CHARS || !login.code().chars().all(is_sound) {
@@ -72,54 +82,47 @@ impl DeviceLogin {
         Ok(login)
     }
 
-    /// Asks until a person has entered the code, or it is good no more.
+    /// Asks until a person has entered the code, or the code has expired.
     pub(super) async fn given(&self, endpoint: &Endpoint<'_>) -> Result<Given, Refused> {
-        let (client, post) = (endpoint.client().map_err(now)?, endpoint.post()?);
-        let mut request = client.exchange_device_access_token(&self.given);
-        if !endpoint.audience.is_empty() {
-            request = request.add_extra_param("resource", endpoint.audience);
-        }
-        // A server that names no pause is not asked without one.
-        let pause = |time: Duration| sleep(time.max(PAUSE_MIN));
-        let asking = request.request_async(&post, pause, None);
-        let over = || {
-            let said = format!("nobody entered the code within {} s", self.lasts().as_secs());
-            Refused::Over(Cause::new(CauseCode::TokenUnavailable, said))
-        };
-        // One that is being asked is not waited for beyond that.
-        let answer = timeout(self.lasts(), asking).await.map_err(|_| over())?;
-        let answer = answer.map_err(|why| match &why {
-            RequestTokenError::ServerResponse(answer) => match answer.error() {
-                DeviceCodeErrorResponseType::ExpiredToken => over(),
-                DeviceCodeErrorResponseType::AccessDenied => {
-                    Refused::Over(Cause::new(CauseCode::TokenRefused, "the login was refused at the page"))
+        // Expiry also ends a request under way.
+        timeout(self.lasts(), self.poll(endpoint)).await.unwrap_or_else(|_| Err(self.expired()))
+    }
+
+    async fn poll(&self, endpoint: &Endpoint<'_>) -> Result<Given, Refused> {
+        let fields = [("grant_type", DEVICE_CODE), ("device_code", &*self.device_code)];
+        let mut interval = self.interval.map_or(INTERVAL, Duration::from_secs);
+        loop {
+            let ErrorResponse { error, description } = match endpoint.ask(&fields).await? {
+                Ok(response) => return endpoint.given(response),
+                Err(RequestError::Refused(response)) => response,
+                Err(RequestError::Unreadable) => return Err(now(unreadable())),
+                Err(RequestError::Unanswered(_)) => {
+                    interval = interval.saturating_mul(2).min(BACKOFF_MAX);
+                    sleep(interval.max(PAUSE_MIN)).await;
+                    continue;
                 }
-                other => Refused::Over(self.told(endpoint, other.as_ref(), answer)),
-            },
-            _ => now(unavailable("what the token end point answers is neither a token nor an error of OAuth")),
-        })?;
-        endpoint.given(&answer)
+            };
+            match &*error {
+                "authorization_pending" => {}
+                "slow_down" => interval = interval.saturating_add(SLOWER),
+                "expired_token" => return Err(self.expired()),
+                "access_denied" => {
+                    let said = "the login was refused at the page";
+                    return Err(Refused::Over(Cause::new(CauseCode::TokenRefused, said)));
+                }
+                _ => {
+                    let response = ErrorResponse { error, description };
+                    let shown = Some(&*self.device_code);
+                    return Err(Refused::Over(endpoint.refusal("the token end point", &response, shown)));
+                }
+            }
+            // A server that names an interval of zero is not asked without a pause.
+            sleep(interval.max(PAUSE_MIN)).await;
+        }
     }
 
-    /// What a refusal says, in its own words.
-    fn told(&self, endpoint: &Endpoint<'_>, error: &str, answer: &DeviceCodeErrorResponse) -> Cause {
-        let said = |text: &str| endpoint.said(text, Some(self.given.device_code().secret()));
-        let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
-        Cause::new(CauseCode::TokenRefused, "the token end point refuses it:").foreign(&said(error)).foreign(&more)
-    }
-}
-
-fn refused(endpoint: &Endpoint<'_>, what: &str, why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Cause {
-    let said = |text: &str| endpoint.said(text, None);
-    match why {
-        RequestTokenError::ServerResponse(answer) => {
-            let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
-            let cause = Cause::new(CauseCode::TokenRefused, format!("{what} refuses it:"));
-            cause.foreign(&said(answer.error().as_ref())).foreign(&more)
-        }
-        RequestTokenError::Request(Unanswered(unissued)) => unissued.why.clone(),
-        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            unavailable(format!("what {what} answers is neither a code nor an error of OAuth"))
-        }
+    fn expired(&self) -> Refused {
+        let said = format!("nobody entered the code within {} s", self.lasts().as_secs());
+        Refused::Over(Cause::new(CauseCode::TokenUnavailable, said))
     }
 }

@@ -5,11 +5,8 @@ use super::places::places;
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::{Login, Reach, Remote, Trust};
-use crate::upstream::transport::http::credentials::granted::unavailable;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::upstream::transport::http::credentials::granted::{basic, unavailable};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use oauth2::url::form_urlencoded::byte_serialize;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -84,12 +81,7 @@ impl IdentityProvider {
     /// It is asked about tokens there, by this client.
     #[must_use]
     pub fn asked_at(self, url: Option<Uri>, id: &str, secret: &str) -> Self {
-        let coded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-        let basic = format!("Basic {}", STANDARD.encode(format!("{}:{}", coded(id), coded(secret))));
-        let shown = HeaderValue::from_str(&basic).ok().map(|mut value| {
-            value.set_sensitive(true);
-            value
-        });
+        let shown = basic(id, secret);
         Self { introspection_url: url, shown, ..self }
     }
 
