@@ -12,6 +12,10 @@ mod judged;
 pub mod source;
 // The merged configuration while it is read: sections, units, and the words that a person most likely meant.
 mod read;
+// Descriptions of tables and keys.
+mod doc;
+// The page of all keys, and descriptions by path.
+mod reference;
 // The JSON Schema of the configuration, for editors.
 mod schema;
 // The sections of the configuration, one file each.
@@ -28,6 +32,8 @@ pub use checked::Config;
 pub(crate) use load::Part;
 pub use load::{Inputs, Loaded, load};
 pub(crate) use read::shell;
+#[doc(hidden)]
+pub use reference::reference_page;
 
 #[cfg(test)]
 mod tests;

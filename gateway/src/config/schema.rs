@@ -1,13 +1,9 @@
 //! The JSON Schema of the configuration, for editors: made of what the sections ask for.
 
-// What each key means, in the words of the documentation.
-mod described;
-
 use serde_json::{Map, Value, json};
 
-use described::Described;
-
 use super::read::{ANY, Kind};
+use super::reference::Descriptions;
 
 /// A text with a reference in it, whose value nobody knows yet.
 const REFERENCE: &str = r"\$\{";
@@ -15,15 +11,15 @@ const REFERENCE: &str = r"\$\{";
 /// The schema of these keys: draft 7, which editors know.
 pub(super) fn of_keys(keys: Vec<(Vec<String>, Kind)>) -> Value {
     let mut root = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let described = Described::read();
+    let descriptions = Descriptions::new();
     for (path, kind) in keys {
         if let Some((name, above)) = path.split_last()
             && let Some(parent) = parent(&mut root, above)
         {
             let mut schema = of(&path, &kind);
-            let each = || described.of(&[&path[..], &[ANY.to_owned()]].concat());
-            if let Some(meaning) = described.of(&path).or_else(each) {
-                schema["description"] = meaning.into();
+            let each = || descriptions.find(&[&path[..], &[ANY.to_owned()]].concat());
+            if let Some(description) = descriptions.find(&path).or_else(each) {
+                schema["description"] = description.into();
             }
             put(parent, name, schema);
         }

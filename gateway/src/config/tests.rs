@@ -10,6 +10,7 @@ mod leaks;
 mod listeners;
 mod loading;
 mod places;
+mod reference;
 mod schema;
 mod shown;
 mod torn;

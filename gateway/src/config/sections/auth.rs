@@ -13,9 +13,12 @@ use crate::policy::config::client_token::LENGTH_MIN;
 use crate::policy::config::moment::moment;
 use crate::policy::config::{Auth, Generated, Resource, Token};
 
+pub(super) use issuers::{INTROSPECTION_DOC, ISSUERS_DOC, RULES_DOC};
+
 use super::roles::{Roles, certificates};
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::Section;
+use crate::config::read::{ANY, Section};
 
 /// What the bearer of a token may see, and until when.
 type Terms = (Option<Vec<Arc<str>>>, Option<SystemTime>);
@@ -27,6 +30,36 @@ enum Mode {
     Token,
     OAuth,
 }
+
+/// Keys of `[auth]`.
+pub(crate) const AUTH_DOC: TableDoc = TableDoc {
+    heading: "[auth]",
+    path: &["auth"],
+    intro: "[Who may call](../security.md#who-may-call).",
+    keys: &[&[
+        KeyDoc {
+            key: "mode",
+            kind: "`\"none\"`, `\"token\"`, `\"oauth\"`",
+            default: "by what is configured",
+            description: "states the intent: `\"none\"` beside tokens is a fault, as is another one than \
+                `\"oauth\"` beside `[[auth.issuers]]`",
+        },
+        KeyDoc {
+            key: "allow_unauthenticated",
+            kind: "bool",
+            default: "`false`",
+            description: "listen beyond loopback without tokens",
+        },
+        KeyDoc {
+            key: "generate_token",
+            kind: "bool",
+            default: "`false`",
+            description: "where nobody is asked for a token or a certificate beyond loopback, the gateway [makes a \
+                token](../security.md#a-token-that-the-gateway-makes)",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[auth]`.
 pub(crate) fn auth(mut section: Section<'_>) -> Auth {
@@ -80,6 +113,47 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     let resource = Resource::default();
     Auth { tokens, issuers, resource, certificates, roles: roles.into_all(), allow_unauthenticated, generated }
 }
+
+/// Keys of `[[auth.tokens]]`.
+pub(crate) const TOKENS_DOC: TableDoc = TableDoc {
+    heading: "[[auth.tokens]]",
+    path: &["auth", "tokens", ANY],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "name",
+            kind: "text, up to 64 characters",
+            default: "required",
+            description: "the name of the principal",
+        },
+        KeyDoc {
+            key: "hash",
+            kind: "text",
+            default: "this or `token`",
+            description: "`sha256:` and the digest of the token in hexadecimal",
+        },
+        KeyDoc {
+            key: "token",
+            kind: "text, from 16 characters",
+            default: "this or `hash`",
+            description: "the token; only its digest is kept",
+        },
+        KeyDoc {
+            key: "expires",
+            kind: "day or moment, UTC",
+            default: "never",
+            description: "as `\"2027-01-01\"` or `\"2027-01-01T12:00:00Z\"`: [from then on](../security.md#tokens) \
+                it is refused",
+        },
+        KeyDoc {
+            key: "roles",
+            kind: "list",
+            default: "everything",
+            description: "the [roles](../security.md#roles) of its bearer; `[]`: nothing",
+        },
+    ]],
+    notes: "",
+};
 
 /// The name, the digest, and the roles and the end of a token, as far as they can be taken.
 fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[u8; 32]>, Terms) {

@@ -16,8 +16,9 @@ use crate::upstream::config::{Credentials, Remote, TokenCommand, Transport};
 
 use super::address::{is_public, is_short_service};
 use super::transport::{SCHEMES, begins};
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::{Section, duration};
+use crate::config::read::{ANY, Section, duration};
 use crate::config::secret::looks::{is_plain, looks_secret};
 use crate::config::source::Environment;
 
@@ -55,6 +56,143 @@ const KINDS: [(&str, Kind, &[&str], &[&str]); 6] = [
         &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer", "logins", "client_document"],
     ),
 ];
+
+/// Keys of `[upstreams.NAME.auth]`.
+pub(crate) const CREDENTIALS_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.auth]",
+    path: &["upstreams", ANY, "auth"],
+    intro: "What an upstream over HTTP or WebSocket is shown in `Authorization`, in place of one in `headers`: \
+        written here, or [fetched](../security.md#tokens-for-upstreams) while the\n\
+        gateway runs. `type` decides which of the other keys there are.",
+    keys: &[&[
+        KeyDoc {
+            key: "type",
+            kind: "`\"bearer\"`, `\"basic\"`, `\"exec\"`, `\"client_credentials\"`, `\"token_exchange\"`, \
+                `\"oauth\"`",
+            default: "",
+            description: "`bearer` and `basic` are written here, `exec` and `client_credentials` are fetched, for \
+                `token_exchange` [tokens of clients are exchanged](../security.md#tokens-in-exchange), and to \
+                `oauth` a person [logs in](../security.md#logins), as may be to an upstream over HTTP without \
+                `auth`",
+        },
+        KeyDoc { key: "token", kind: "text", default: "", description: "`bearer`: the token" },
+        KeyDoc { key: "username", kind: "text", default: "", description: "`basic`: the name" },
+        KeyDoc { key: "password", kind: "text", default: "", description: "`basic`: the password" },
+        KeyDoc {
+            key: "command",
+            kind: "text",
+            default: "",
+            description: "`exec`: a program that writes a token to its stdout; no shell",
+        },
+        KeyDoc { key: "args", kind: "list", default: "`[]`", description: "its arguments" },
+        KeyDoc {
+            key: "env",
+            kind: "table",
+            default: "`{}`",
+            description: "its variables beside `env_inherit` of `[defaults]`",
+        },
+        KeyDoc {
+            key: "timeout",
+            kind: "duration",
+            default: "`\"10s\"`",
+            description: "limit for the command, at most five minutes",
+        },
+        KeyDoc {
+            key: "token_url",
+            kind: "URL",
+            default: "",
+            description: "`client_credentials`, `token_exchange`: the token end point of the authorization server",
+        },
+        KeyDoc {
+            key: "client_id",
+            kind: "text",
+            default: "",
+            description: "who the gateway is there; `oauth`: without it the gateway registers itself, and an \
+                `https://` URL is that of a client metadata document",
+        },
+        KeyDoc {
+            key: "client_secret",
+            kind: "text",
+            default: "",
+            description: "its secret there; `oauth`: with `issuer` only",
+        },
+        KeyDoc {
+            key: "client_auth",
+            kind: "`\"basic\"`, `\"post\"`",
+            default: "`\"basic\"`",
+            description: "whether the secret is sent in a header or in the body",
+        },
+        KeyDoc {
+            key: "client_document",
+            kind: "bool",
+            default: "`true`",
+            description: "`oauth`: whether a login by a page of the gateway may show its [own client metadata \
+                document](../security.md#a-page-to-log-in-at) in place of a registration",
+        },
+        KeyDoc {
+            key: "issuer",
+            kind: "URL",
+            default: "what the upstream names",
+            description: "`oauth`: the only authorization server that is taken; it may be in a network of your own",
+        },
+        KeyDoc {
+            key: "scopes",
+            kind: "list",
+            default: "`[]`",
+            description: "what the token is to allow; `oauth`: without it what the upstream asks for",
+        },
+        KeyDoc {
+            key: "logins",
+            kind: "`\"shared\"`, `\"per-principal\"`",
+            default: "`\"shared\"`",
+            description: "`oauth`: whether all principals use one login, or [each logs in for \
+                itself](../security.md#logins-of-each-principal), over HTTP alone",
+        },
+        KeyDoc {
+            key: "resource",
+            kind: "URL",
+            default: "that of `url`",
+            description: "server for which the token is (RFC 8707); `\"\"`: left out",
+        },
+        KeyDoc { key: "params", kind: "table", default: "`{}`", description: "further parameters, such as `audience`" },
+        KeyDoc {
+            key: "proxy",
+            kind: "text",
+            default: "`\"env\"`",
+            description: "proxy that leads to the token end point, as for an upstream",
+        },
+    ]],
+    notes: r#"
+```toml
+[upstreams.warehouse]
+url = "https://warehouse.example.com/mcp"
+auth = { type = "exec", command = "gcloud", args = ["auth", "print-access-token"] }
+```
+"#,
+};
+
+/// Keys of `[upstreams.NAME.auth.tls]`.
+pub(crate) const CREDENTIALS_TLS_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.auth.tls]",
+    path: &["upstreams", ANY, "auth", "tls"],
+    intro: "Files for a token end point behind `https`, as those of [an upstream](#upstreamsnametls).",
+    keys: &[&[
+        KeyDoc {
+            key: "ca",
+            kind: "absolute path",
+            default: "",
+            description: "authorities that are trusted besides those of the platform",
+        },
+        KeyDoc {
+            key: "cert",
+            kind: "absolute path",
+            default: "",
+            description: "certificate that the token end point is shown",
+        },
+        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+    ]],
+    notes: "",
+};
 
 /// Reads `auth`. What is written there becomes a header of the upstream; what is to be fetched is returned.
 pub(super) fn credentials(
@@ -183,6 +321,15 @@ fn command(auth: &mut Section<'_>, inherited: &[(OsString, OsString)]) -> Option
     let env = Environment::child(inherited, declared);
     Some(TokenCommand { command: command?, args, env, timeout: timeout.unwrap_or(COMMAND_TIME) })
 }
+
+/// The key `cleartext_credentials` of `[upstreams.NAME]`.
+pub(crate) const CLEARTEXT_KEYS: &[KeyDoc] = &[KeyDoc {
+    key: "cleartext_credentials",
+    kind: "bool",
+    default: "`false`",
+    description: "whether [credentials](../security.md#where-upstreams-are) may go to a public address without \
+            encryption",
+}];
 
 /// Credentials that everybody on the way could read are sent to a public address only where the file says so.
 pub(super) fn cleartext(section: &mut Section<'_>, transport: Option<&Transport>, fetched: Option<&Credentials>) {

@@ -10,6 +10,7 @@ use crate::upstream::config::{
 
 use super::settings::{bounded_size, some_time};
 use super::transport::globs;
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
 
@@ -175,6 +176,164 @@ impl Default for Defaults {
     }
 }
 
+/// Keys of `[defaults]`.
+pub(crate) const DEFAULTS_DOC: TableDoc = TableDoc {
+    heading: "[defaults]",
+    path: &["defaults"],
+    intro: "Defaults of all upstreams. Each key may also stand under `[upstreams.NAME]`.",
+    keys: &[&[
+        KeyDoc {
+            key: "start",
+            kind: "`\"eager\"`, `\"lazy\"`, `\"manual\"`",
+            default: "`\"eager\"`",
+            description: "[when the upstream runs](../reliability.md#start)",
+        },
+        KeyDoc {
+            key: "idle_stop",
+            kind: "duration",
+            default: "`0`",
+            description: "[stopped](../reliability.md#idle_stop) after this long without a call; `0`: never",
+        },
+        KeyDoc {
+            key: "era",
+            kind: "`\"auto\"`, `\"legacy\"`, `\"modern\"`",
+            default: "`\"auto\"`",
+            description: "`\"auto\"` serves [each client in its own era](../bridging.md#era-by-era) wherever the \
+                upstream speaks it; `\"legacy\"` speaks by handshake alone; `\"modern\"` never makes one",
+        },
+        KeyDoc {
+            key: "eras",
+            kind: "`\"one\"`, `\"both\"`",
+            default: "`\"one\"`",
+            description: "whether a [second child](../bridging.md#era-by-era) runs for clients of the other era; \
+                with HTTP+SSE and WebSocket a second connection; not with Streamable HTTP",
+        },
+        KeyDoc {
+            key: "startup_timeout",
+            kind: "duration",
+            default: "`\"60s\"`",
+            description: "from the start to the end of the handshake",
+        },
+        KeyDoc {
+            key: "start_wait",
+            kind: "duration",
+            default: "`\"5s\"`",
+            description: "so long a call waits while its upstream starts",
+        },
+        KeyDoc {
+            key: "request_timeout",
+            kind: "duration",
+            default: "`\"30s\"`",
+            description: "[limits](../reliability.md#request_timeout) requests other than calls, prompts and \
+                reads; `0`: no limit",
+        },
+        KeyDoc {
+            key: "call_timeout",
+            kind: "duration",
+            default: "`0`",
+            description: "[limits](../reliability.md#call_timeout) calls, prompts and reads; progress extends it; \
+                `0`: no limit",
+        },
+        KeyDoc {
+            key: "max_call_time",
+            kind: "duration",
+            default: "`\"1h\"`",
+            description: "the most that progress extends a call to; `0`: no limit",
+        },
+        KeyDoc {
+            key: "max_concurrency",
+            kind: "number",
+            default: "`0`",
+            description: "[calls at once](../reliability.md#max_concurrency); `0`: 4,096 requests",
+        },
+        KeyDoc {
+            key: "queue",
+            kind: "number",
+            default: "`256`",
+            description: "[calls that wait](../reliability.md#queue) beyond that",
+        },
+        KeyDoc {
+            key: "question_timeout",
+            kind: "duration",
+            default: "that of `[questions]`",
+            description: "limit for an answer to a question of this upstream",
+        },
+        KeyDoc {
+            key: "max_response",
+            kind: "size",
+            default: "`\"64MiB\"`",
+            description: "largest message from an upstream",
+        },
+        KeyDoc {
+            key: "sharing",
+            kind: "`\"shared\"`, `\"per-session\"`, `\"per-principal\"`",
+            default: "one child; [sessions of their own](../sharing.md#sessions-with-http-upstreams) with HTTP \
+                upstreams",
+            description: "[who shares an instance](../sharing.md#who-shares-a-child-with-whom)",
+        },
+        KeyDoc {
+            key: "max_instances",
+            kind: "number",
+            default: "`32`",
+            description: "instances at once beside the primary",
+        },
+        KeyDoc {
+            key: "max_sessions",
+            kind: "number",
+            default: "`1024`",
+            description: "[sessions of clients](../sharing.md#sessions-with-http-upstreams) with an HTTP upstream",
+        },
+        KeyDoc {
+            key: "instance_idle",
+            kind: "duration",
+            default: "`\"10m\"`",
+            description: "the instance, or session, of a token ends after this long without a call; at \
+                `max_sessions` one of a client too",
+        },
+        KeyDoc {
+            key: "offer",
+            kind: "list of `\"elicitation\"`, `\"sampling\"`, `\"roots\"`",
+            default: "elicitation; nothing where several tokens share a child",
+            description: "[what a child may ask](../sharing.md#which-client-an-upstream-can-ask), or a connection \
+                of HTTP+SSE or WebSocket; not with Streamable HTTP",
+        },
+        KeyDoc {
+            key: "roots",
+            kind: "list of file URIs",
+            default: "the client is asked",
+            description: "answers a handshake upstream that asks for roots",
+        },
+        KeyDoc {
+            key: "hang_restart",
+            kind: "bool",
+            default: "`false`",
+            description: "a child that does not answer [health checks](../reliability.md#health) is killed and \
+                started again, a connection of HTTP+SSE or WebSocket opened anew; not with Streamable HTTP",
+        },
+        KeyDoc {
+            key: "no_new_privs",
+            kind: "bool",
+            default: "`false`",
+            description: "a child and what it starts [gain no rights](../security.md#children); not with `url`",
+        },
+        KeyDoc {
+            key: "overlap",
+            kind: "bool",
+            default: "`false`",
+            description: "after a change at run time the new child is ready before the old one ends; `false`: it \
+                starts after the old one has ended. Not with `url`, where the new connection is always ready first",
+        },
+        KeyDoc {
+            key: "env_inherit",
+            kind: "patterns",
+            default: "`PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TERM`, `LANG`, `LC_*`, `TZ`, `TMPDIR`, `XDG_*`, \
+                [proxies, certificates, package managers, desktop](../configuration.md#variables-of-children)",
+            description: "variables that children inherit",
+        },
+    ]],
+    notes: "",
+};
+
 impl Defaults {
     /// `[defaults]`; `question_timeout` is what `[questions]` says.
     pub(crate) fn read(mut section: Section<'_>, question_timeout: Duration) -> Self {
@@ -265,6 +424,48 @@ pub(crate) fn bound(duration: Duration) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
+/// Keys of `[defaults.restart]`.
+pub(crate) const RESTART_DOC: TableDoc = TableDoc {
+    heading: "[defaults.restart]",
+    path: &["defaults", "restart"],
+    intro: "[Restarts](../reliability.md#restart).",
+    keys: &[&[
+        KeyDoc {
+            key: "policy",
+            kind: "`\"always\"`, `\"on-failure\"`, `\"never\"`",
+            default: "`\"always\"`",
+            description: "which exits lead to a restart",
+        },
+        KeyDoc {
+            key: "backoff_min",
+            kind: "duration",
+            default: "`\"250ms\"`",
+            description: "first delay; each further one doubles, each is shortened at random",
+        },
+        KeyDoc { key: "backoff_max", kind: "duration", default: "`\"30s\"`", description: "longest delay" },
+        KeyDoc {
+            key: "healthy_after",
+            kind: "duration",
+            default: "`\"30s\"`",
+            description: "after this long without a failure the delays start anew",
+        },
+        KeyDoc {
+            key: "max_restarts",
+            kind: "number",
+            default: "`10`",
+            description: "starts of a child within `window`; after them one per `window`",
+        },
+        KeyDoc { key: "window", kind: "duration", default: "`\"60s\"`", description: "the window of `max_restarts`" },
+        KeyDoc {
+            key: "stop_timeout",
+            kind: "duration",
+            default: "`\"5s\"`",
+            description: "from closed stdin over SIGTERM to SIGKILL",
+        },
+    ]],
+    notes: "",
+};
+
 fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     let touched = section.has("backoff_min") || section.has("backoff_max");
     let restart = Restart {
@@ -285,6 +486,29 @@ fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     restart
 }
 
+/// Keys of `[defaults.health]`.
+pub(crate) const HEALTH_DOC: TableDoc = TableDoc {
+    heading: "[defaults.health]",
+    path: &["defaults", "health"],
+    intro: "[Health checks](../reliability.md#health). In one line: `health = { interval = \"10s\" }`.",
+    keys: &[&[
+        KeyDoc {
+            key: "interval",
+            kind: "duration",
+            default: "`\"30s\"`",
+            description: "silence after which Trunkline pings the upstream; `0`: never",
+        },
+        KeyDoc { key: "timeout", kind: "duration", default: "`\"5s\"`", description: "limit for the answer" },
+        KeyDoc {
+            key: "unhealthy_after",
+            kind: "number",
+            default: "`3`",
+            description: "missing answers in a row until it is `degraded`",
+        },
+    ]],
+    notes: "",
+};
+
 fn health(mut section: Section<'_>, or: &Checks) -> Checks {
     let health = Checks {
         interval: section.number("interval", duration).map_or(or.interval, bound),
@@ -294,6 +518,28 @@ fn health(mut section: Section<'_>, or: &Checks) -> Checks {
     section.end("a `health` table");
     health
 }
+
+/// Keys of `[defaults.breaker]`.
+pub(crate) const BREAKER_DOC: TableDoc = TableDoc {
+    heading: "[defaults.breaker]",
+    path: &["defaults", "breaker"],
+    intro: "The [breaker](../reliability.md#breaker) of HTTP upstreams and children.",
+    keys: &[&[
+        KeyDoc {
+            key: "failures",
+            kind: "number",
+            default: "`5`",
+            description: "failures in a row that open the breaker; `0`: no breaker",
+        },
+        KeyDoc {
+            key: "open_for",
+            kind: "duration",
+            default: "`\"15s\"`",
+            description: "how long no call is sent; then one tries",
+        },
+    ]],
+    notes: "",
+};
 
 /// 0 failures mean that there is none.
 fn breaker(mut section: Section<'_>, or: Option<&BreakerConfig>) -> Option<BreakerConfig> {

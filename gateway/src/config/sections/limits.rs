@@ -2,8 +2,39 @@
 
 use std::time::Duration;
 
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::read::{Section, size};
 use crate::policy::config::{Limits, Rate};
+
+/// Keys of `[limits]`.
+pub(crate) const LIMITS_DOC: TableDoc = TableDoc {
+    heading: "[limits]",
+    path: &["limits"],
+    intro: "[How much](../sharing.md#limits) one client may have of calls, prompts and reads: a principal, \
+        without tokens an address.",
+    keys: &[&[
+        KeyDoc {
+            key: "calls",
+            kind: "rate, as `\"50/s\"`, `\"30/m\"`, `\"1000/h\"`",
+            default: "no limit",
+            description: "so many; after a rest all of them may come at once",
+        },
+        KeyDoc {
+            key: "max_concurrency",
+            kind: "number",
+            default: "no limit",
+            description: "so many at once, those that wait for a person too; [calls of a client that is \
+                gone](../sharing.md#limits) give way",
+        },
+        KeyDoc {
+            key: "bytes",
+            kind: "rate, as `\"10MiB/s\"`",
+            default: "no limit",
+            description: "of parameters and results",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[limits]`.
 pub(crate) fn limits(mut section: Section<'_>) -> Limits {

@@ -14,8 +14,9 @@ use crate::policy::config::client_token;
 use crate::policy::config::{Auth, Generated};
 use crate::telemetry::config::Admin;
 
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::{Part, Reading, Section};
+use crate::config::read::{ANY, Part, Reading, Section};
 
 /// What the faces are called.
 const FACES: [&str; 3] = ["mcp", "sse", "ws"];
@@ -53,6 +54,55 @@ pub(crate) fn listeners(section: &mut Section<'_>, server: &Server) -> (Vec<List
     let listeners: Vec<Option<Listener>> = entries.into_iter().map(|entry| listener(entry, one.clone())).collect();
     (listeners.into_iter().collect::<Option<_>>().unwrap_or_default(), true)
 }
+
+/// Keys of `[[server.listeners]]`.
+pub(crate) const LISTENERS_DOC: TableDoc = TableDoc {
+    heading: "[[server.listeners]]",
+    path: &["server", "listeners", ANY],
+    intro: "Several addresses where clients are served, each with what is served there to whom. `[server] listen` \
+        and `[server.tls]` are the short form\n\
+        for one; both forms at once are refused. [What a reload changes](../operations.md#several-listeners).",
+    keys: &[&[
+        KeyDoc {
+            key: "address",
+            kind: "address",
+            default: "",
+            description: "where clients are served, as `[server] listen`; beyond loopback, tokens or certificates \
+                of clients are required",
+        },
+        KeyDoc {
+            key: "faces",
+            kind: "list",
+            default: "what `legacy_sse` and `websocket` say",
+            description: "which transports: `\"mcp\"` (Streamable HTTP), `\"sse\"`, `\"ws\"`",
+        },
+        KeyDoc {
+            key: "tokens",
+            kind: "list",
+            default: "all",
+            description: "names of the `[[auth.tokens]]` that count there; `[]`: no token is asked for",
+        },
+        KeyDoc { key: "tls", kind: "table", default: "none", description: "as [`[server.tls]`](#servertls)" },
+        KeyDoc { key: "allowed_origins", kind: "list", default: "those of `[server]`", description: "browser origins" },
+        KeyDoc { key: "allowed_hosts", kind: "list", default: "those of `[server]`", description: "host names" },
+    ]],
+    notes: r#"
+```toml
+[[server.listeners]]
+address = "127.0.0.1:8808"
+tokens = []                        # whoever is on this machine
+
+[[server.listeners]]
+address = "unix:/run/user/1000/trunkline/mcp.sock"
+
+[[server.listeners]]
+address = "0.0.0.0:8443"
+faces = ["mcp"]
+tokens = ["laptop"]
+tls = { cert = "/etc/trunkline/tls.crt", key = "/etc/trunkline/tls.key" }
+```
+"#,
+};
 
 fn listener(mut section: Section<'_>, default: Listener) -> Option<Listener> {
     let place = section.own_place();
@@ -98,6 +148,44 @@ fn faces(section: &mut Section<'_>) -> Option<Faces> {
     let [mcp, sse, websocket] = FACES.map(|face| names.iter().any(|name| name == face));
     Some(Faces { mcp, sse, websocket })
 }
+
+/// Keys of `[server.tls]`.
+pub(crate) const TLS_DOC: TableDoc = TableDoc {
+    heading: "[server.tls]",
+    path: &["server", "tls"],
+    intro: "The certificate that clients are shown. Without this section they are served without TLS. [What \
+        happens when the files\n\
+        change](../operations.md#tls).",
+    keys: &[&[
+        KeyDoc {
+            key: "cert",
+            kind: "absolute path",
+            default: "",
+            description: "the certificate, and those that lead from it to a known authority, in PEM form",
+        },
+        KeyDoc {
+            key: "key",
+            kind: "absolute path",
+            default: "",
+            description: "its private key, in PEM form, not encrypted",
+        },
+        KeyDoc {
+            key: "client_ca",
+            kind: "absolute path",
+            default: "",
+            description: "authorities in PEM form; a client may show a certificate of theirs, and must where there \
+                are no `[[auth.tokens]]`",
+        },
+        KeyDoc {
+            key: "http2",
+            kind: "bool",
+            default: "`true`",
+            description: "`false`: HTTP/1.1 alone; else a client may choose [HTTP/2](../operations.md#http2) in \
+                the handshake",
+        },
+    ]],
+    notes: "",
+};
 
 /// The certificate that clients are shown. Its files are read here, so that what is wrong with them is told with their place.
 fn tls(mut section: Section<'_>, what: &str) -> Option<Tls> {

@@ -8,6 +8,7 @@ use http::{HeaderValue, Uri};
 
 use crate::upstream::config::{Proxy, meant, numbers};
 
+use crate::config::doc::KeyDoc;
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
 use crate::config::secret::decoded;
@@ -18,6 +19,15 @@ enum Said {
     None,
     This(Proxy),
 }
+
+/// The key `proxy` of `[upstreams.NAME]`.
+pub(crate) const PROXY_KEYS: &[KeyDoc] = &[KeyDoc {
+    key: "proxy",
+    kind: "text",
+    default: "`\"env\"`",
+    description: "[proxy](../operations.md#proxies) that leads there: `\"http://HOST:PORT\"`, `\"env\"` for \
+        that of the environment, `\"off\"` for none",
+}];
 
 /// Reads `proxy` for an upstream at this URL.
 pub(super) fn proxy(section: &mut Section<'_>, url: Option<&Uri>) -> Option<Proxy> {

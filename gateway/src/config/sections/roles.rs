@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::transport::globs;
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::Section;
 use crate::config::read::nearest::nearest;
+use crate::config::read::{ANY, Section};
 use crate::policy::config::{Certificate, Role};
 
 /// All roles that are written, also those with faults: who has one of them has no other fault.
@@ -50,6 +51,32 @@ impl Roles {
     }
 }
 
+/// Keys of `[auth.roles.NAME]`.
+pub(crate) const ROLES_DOC: TableDoc = TableDoc {
+    heading: "[auth.roles.NAME]",
+    path: &["auth", "roles", ANY],
+    intro: "What a [role](../security.md#roles) lets be seen and used. `upstreams` is the fence; within it a key \
+        that is not set admits all.",
+    keys: &[&[
+        KeyDoc { key: "upstreams", kind: "patterns", default: "required", description: "upstreams, by name" },
+        KeyDoc { key: "tools", kind: "patterns", default: "all", description: "tools, by public name" },
+        KeyDoc {
+            key: "read_only",
+            kind: "bool",
+            default: "`false`",
+            description: "only tools whose definition has `annotations.readOnlyHint: true`",
+        },
+        KeyDoc {
+            key: "resources",
+            kind: "list",
+            default: "all",
+            description: "what public URIs begin with, as `\"file:///srv/docs/\"`",
+        },
+        KeyDoc { key: "prompts", kind: "patterns", default: "all", description: "prompts, by public name" },
+    ]],
+    notes: "",
+};
+
 fn role(name: &str, mut section: Section<'_>) -> Option<Role> {
     let has_upstreams = section.has("upstreams");
     let upstreams = globs(&mut section, "upstreams");
@@ -75,6 +102,24 @@ fn role(name: &str, mut section: Section<'_>) -> Option<Role> {
     let resources = resources.map(|some| some.into_iter().map(String::into_boxed_str).collect());
     Some(Role { name: name.into(), upstreams: upstreams?, tools, read_only, resources, prompts })
 }
+
+/// Keys of `[[auth.certificates]]`.
+pub(crate) const CERTIFICATES_DOC: TableDoc = TableDoc {
+    heading: "[[auth.certificates]]",
+    path: &["auth", "certificates", ANY],
+    intro: "What the bearers of [client certificates](#servertls) see. Without any entry they see everything.",
+    keys: &[&[
+        KeyDoc {
+            key: "name",
+            kind: "text",
+            default: "required",
+            description: "the subject, as principals are shown without `cert:`; `\"*\"`: all that no other entry \
+                names. One that none names sees nothing",
+        },
+        KeyDoc { key: "roles", kind: "list", default: "required", description: "its [roles](../security.md#roles)" },
+    ]],
+    notes: "",
+};
 
 /// `[[auth.certificates]]`.
 pub(super) fn certificates(section: &mut Section<'_>, roles: &Roles) -> Vec<Certificate> {

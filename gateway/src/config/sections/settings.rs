@@ -15,6 +15,7 @@ use crate::secrets::private;
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
 
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Section, duration, size};
 use crate::config::source::file;
@@ -22,6 +23,114 @@ use crate::config::source::node::{Origin, Shape, Source};
 
 /// The approved tools, in the state folder.
 const APPROVED: &str = "approved.jsonl";
+
+/// Keys of `[server]`.
+pub(crate) const SERVER_DOC: TableDoc = TableDoc {
+    heading: "[server]",
+    path: &["server"],
+    intro: "How clients reach the gateway.",
+    keys: &[&[
+        KeyDoc {
+            key: "listen",
+            kind: "address",
+            default: "`\"127.0.0.1:8808\"`",
+            description: "where clients are served; beyond loopback, `[[auth.tokens]]` are required. Or \
+                [`\"unix:/PATH\"`](../operations.md#unix-socket), or [`\"systemd\"` or \
+                `\"systemd:NAME\"`](../operations.md#socket-activation)",
+        },
+        KeyDoc {
+            key: "path",
+            kind: "path",
+            default: "`\"/mcp\"`",
+            description: "path of the Streamable HTTP endpoint",
+        },
+        KeyDoc {
+            key: "keyring",
+            kind: "bool",
+            default: "`false`",
+            description: "whether logins are sealed with [a key of the system's keyring](../security.md#logins) in \
+                place of one in the state folder; a build with the feature `keyring` has it",
+        },
+        KeyDoc {
+            key: "legacy_sse",
+            kind: "bool",
+            default: "`true`",
+            description: "whether clients of HTTP+SSE (2024-11-05) are served too, at `/sse` and `/message`",
+        },
+        KeyDoc {
+            key: "websocket",
+            kind: "bool",
+            default: "`true`",
+            description: "whether clients are served over [WebSocket](../bridging.md#websocket) too, at `/ws`",
+        },
+        KeyDoc {
+            key: "name",
+            kind: "text",
+            default: "`\"trunkline\"`",
+            description: "shown to hosts; some put it before tool names, so keep it short",
+        },
+        KeyDoc {
+            key: "instructions",
+            kind: "text",
+            default: "`\"\"`",
+            description: "put before the instructions of the upstreams",
+        },
+        KeyDoc {
+            key: "allowed_origins",
+            kind: "list",
+            default: "`[]`",
+            description: "browser origins, as `\"https://app.example.com\"`; empty: derived from `listen`",
+        },
+        KeyDoc {
+            key: "allowed_hosts",
+            kind: "list",
+            default: "`[]`",
+            description: "host names, as `\"mcp.example.com\"`; empty: derived from `listen`",
+        },
+        KeyDoc {
+            key: "public_url",
+            kind: "address",
+            default: "none",
+            description: "[where clients reach the gateway](../operations.md#behind-a-proxy) behind a proxy, as \
+                `\"https://mcp.example.com\"`, with the path that the proxy takes off",
+        },
+        KeyDoc {
+            key: "trusted_proxies",
+            kind: "list",
+            default: "`[]`",
+            description: "addresses or networks, as `\"10.0.0.0/8\"`, whose `Forwarded` and `X-Forwarded-For` are \
+                believed for [shares](../sharing.md#shares); half of all addresses or more are refused",
+        },
+        KeyDoc { key: "max_body", kind: "size", default: "`\"16MiB\"`", description: "largest message from a client" },
+        KeyDoc {
+            key: "memory_limit",
+            kind: "size, from 16 MiB",
+            default: "half of the memory of the process, at most 1 GiB; less if its address space is limited",
+            description: "[limits](../reliability.md#memory_limit) all bodies, lines, replies and queues together",
+        },
+        KeyDoc {
+            key: "header_read_timeout",
+            kind: "duration",
+            default: "`\"10s\"`",
+            description: "limit for the headers of a request, and for [a \
+                pause](../reliability.md#header_read_timeout) within a body or a message",
+        },
+        KeyDoc {
+            key: "sse_keepalive",
+            kind: "duration",
+            default: "`\"15s\"`",
+            description: "longest pause before a comment is sent on an open stream, and [before a stream is \
+                opened](../bridging.md#json-or-a-stream) for a silent call",
+        },
+    ]],
+    notes: r#"
+```toml
+[server]
+listen = "0.0.0.0:8808"
+allowed_hosts = ["mcp.example.com"]
+```
+"#,
+};
 
 /// `[server]`, with its session and its end.
 pub(crate) fn server(mut section: Section<'_>) -> Server {
@@ -56,6 +165,35 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
     server
 }
 
+/// Keys of `[questions]`.
+pub(crate) const QUESTIONS_DOC: TableDoc = TableDoc {
+    heading: "[questions]",
+    path: &["questions"],
+    intro: "Questions of upstreams to clients: elicitation, sampling, roots.",
+    keys: &[&[
+        KeyDoc { key: "timeout", kind: "duration", default: "`\"10m\"`", description: "limit for an answer" },
+        KeyDoc {
+            key: "max_open",
+            kind: "number",
+            default: "`1024`",
+            description: "calls that wait for an answer at once",
+        },
+        KeyDoc {
+            key: "max_per_principal",
+            kind: "number",
+            default: "`64`",
+            description: "the same for one token; without tokens for one address",
+        },
+        KeyDoc {
+            key: "max_rounds",
+            kind: "number",
+            default: "`10`",
+            description: "how often a stateless upstream may ask a handshake client during one call",
+        },
+    ]],
+    notes: "",
+};
+
 /// `[questions]`.
 pub(crate) fn questions(mut section: Section<'_>) -> Questions {
     let default = Questions::default();
@@ -69,6 +207,56 @@ pub(crate) fn questions(mut section: Section<'_>) -> Questions {
     section.end("[questions]");
     questions
 }
+
+/// Keys of `[server.session]`.
+pub(crate) const SESSION_DOC: TableDoc = TableDoc {
+    heading: "[server.session]",
+    path: &["server", "session"],
+    intro: "Sessions of clients of revisions before 2026-07-28, and the key that seals their ids and the state of \
+        later clients.",
+    keys: &[&[
+        KeyDoc {
+            key: "required",
+            kind: "bool",
+            default: "`true`",
+            description: "`false`: no session ids; each request is served alone",
+        },
+        KeyDoc {
+            key: "idle_timeout",
+            kind: "duration",
+            default: "`\"30m\"`",
+            description: "a session without call and stream ends after this",
+        },
+        KeyDoc {
+            key: "max",
+            kind: "number",
+            default: "`10000`",
+            description: "sessions at once; [beyond it](../sharing.md#shares) one makes room",
+        },
+        KeyDoc {
+            key: "resume_buffer",
+            kind: "size",
+            default: "`\"1MiB\"`",
+            description: "kept per stream for `Last-Event-ID`",
+        },
+        KeyDoc {
+            key: "resume_upstream",
+            kind: "bool",
+            default: "`true`",
+            description: "clients' sessions with HTTP upstreams [outlive a \
+                restart](../reliability.md#sessions-across-a-restart); `false`: they end with the gateway",
+        },
+        KeyDoc {
+            key: "signing_key",
+            kind: "text or list, from 32 characters",
+            default: "made once and kept",
+            description: "[seals](../security.md#signing-key) what stateless clients carry and the ids of \
+                [sessions](../reliability.md#sessions-across-a-restart); the same for all gateways that serve the \
+                same clients",
+        },
+    ]],
+    notes: "",
+};
 
 fn session(mut section: Section<'_>) -> Session {
     let default = Session::default();
@@ -106,12 +294,72 @@ fn signing_keys(section: &mut Section<'_>) -> Vec<SigningKey> {
     keys
 }
 
+/// Keys of `[server.shutdown]`.
+pub(crate) const SHUTDOWN_DOC: TableDoc = TableDoc {
+    heading: "[server.shutdown]",
+    path: &["server", "shutdown"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "pre_stop_delay",
+            kind: "duration",
+            default: "`\"0s\"`",
+            description: "how long requests are still taken at the start of a [drain](../operations.md#drain), \
+                while `/readyz` says 503",
+        },
+        KeyDoc {
+            key: "grace",
+            kind: "duration",
+            default: "`\"25s\"`",
+            description: "how long calls may go on in a [drain](../operations.md#drain)",
+        },
+        KeyDoc {
+            key: "linger",
+            kind: "duration",
+            default: "`\"30s\"`",
+            description: "how long a gateway that [`trunkline stdio \
+                --shared`](../sharing.md#one-gateway-for-several-hosts) started waits for the next client once \
+                the last has gone",
+        },
+    ]],
+    notes: "",
+};
+
 /// How long calls are still taken, how long they may go on after that, and how long a gateway without clients stays.
 fn shutdown(mut section: Section<'_>) -> [Option<Duration>; 3] {
     let times = ["pre_stop_delay", "grace", "linger"].map(|key| section.number(key, duration));
     section.end("[server.shutdown]");
     times
 }
+
+/// Keys of `[admin]`.
+pub(crate) const ADMIN_DOC: TableDoc = TableDoc {
+    heading: "[admin]",
+    path: &["admin"],
+    intro: "The [admin address](../operations.md#admin-address) of `serve`.",
+    keys: &[&[
+        KeyDoc {
+            key: "listen",
+            kind: "address or `\"off\"`",
+            default: "`\"127.0.0.1:9808\"`",
+            description: "probes, metrics and the [page](../operations.md#page)",
+        },
+        KeyDoc {
+            key: "token",
+            kind: "text, from 16 characters",
+            default: "none",
+            description: "required for `/readyz?verbose` and orders at this address; unset, they are available at \
+                the control socket and, by a link of `trunkline ui`, on the page",
+        },
+        KeyDoc {
+            key: "allowed_hosts",
+            kind: "list",
+            default: "derived from `listen`",
+            description: "host names for all pages but probes and metrics",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[admin]`.
 pub(crate) fn admin(mut section: Section<'_>) -> Admin {
@@ -133,6 +381,41 @@ pub(crate) fn admin(mut section: Section<'_>) -> Admin {
     section.end("[admin]");
     admin
 }
+
+/// Keys of `[log]`.
+pub(crate) const LOG_DOC: TableDoc = TableDoc {
+    heading: "[log]",
+    path: &["log"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "level",
+            kind: "level or directives",
+            default: "`\"info\"`",
+            description: "[what is logged](../observability.md#log); `RUST_LOG` wins",
+        },
+        KeyDoc {
+            key: "format",
+            kind: "`\"auto\"`, `\"text\"`, `\"json\"`",
+            default: "`\"auto\"`",
+            description: "`\"auto\"`: text on a terminal and under `stdio`, else JSON \
+                ([log](../observability.md#log))",
+        },
+        KeyDoc {
+            key: "upstream_stderr",
+            kind: "level or `\"off\"`",
+            default: "`\"info\"`",
+            description: "level of lines that children write to stderr",
+        },
+        KeyDoc {
+            key: "calls",
+            kind: "bool",
+            default: "`false`",
+            description: "a [line for each call](../observability.md#a-line-for-each-call)",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[log]`.
 pub(crate) fn log(mut section: Section<'_>) -> Log {
@@ -156,6 +439,30 @@ pub(crate) fn log(mut section: Section<'_>) -> Log {
     log
 }
 
+/// Keys of `[redact]`.
+pub(crate) const REDACT_DOC: TableDoc = TableDoc {
+    heading: "[redact]",
+    path: &["redact"],
+    intro: "[Secrets in texts](../security.md#secrets-in-texts) of calls and results. Nothing is taken out by \
+        default.",
+    keys: &[&[
+        KeyDoc {
+            key: "keys",
+            kind: "bool",
+            default: "`false`",
+            description: "keys and tokens that are known by their form",
+        },
+        KeyDoc {
+            key: "patterns",
+            kind: "list of regular expressions",
+            default: "`[]`",
+            description: "what these find, as `['ACME-[0-9]{6}']`; a match is at most [4 \
+                KiB](../security.md#secrets-in-texts)",
+        },
+    ]],
+    notes: "",
+};
+
 /// `[redact]`.
 pub(crate) fn redact(mut section: Section<'_>) -> Redaction {
     let redaction = Redaction {
@@ -170,6 +477,35 @@ pub(crate) fn redact(mut section: Section<'_>) -> Redaction {
     section.end("[redact]");
     redaction
 }
+
+/// Keys of `[audit]`.
+pub(crate) const AUDIT_DOC: TableDoc = TableDoc {
+    heading: "[audit]",
+    path: &["audit"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "file",
+            kind: "absolute path",
+            default: "none",
+            description: "the file of the [audit](../observability.md#audit); without it there is none",
+        },
+        KeyDoc {
+            key: "arguments",
+            kind: "`\"hash\"`, `\"none\"`, `\"full\"`",
+            default: "`\"hash\"`",
+            description: "what a line has of the arguments of a call",
+        },
+        KeyDoc {
+            key: "max_size",
+            kind: "size",
+            default: "`\"100MiB\"`",
+            description: "a longer file gets the suffix `.1`, and a new one begins",
+        },
+        KeyDoc { key: "keep", kind: "number", default: "`10`", description: "how many files with a suffix are kept" },
+    ]],
+    notes: "",
+};
 
 /// `[audit]`.
 pub(crate) fn audit(mut section: Section<'_>) -> Audit {
@@ -196,6 +532,28 @@ fn audit_size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Keys of `[metrics]`.
+pub(crate) const METRICS_DOC: TableDoc = TableDoc {
+    heading: "[metrics]",
+    path: &["metrics"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "per_tool",
+            kind: "bool",
+            default: "`false`",
+            description: "whether calls are counted by tool, too",
+        },
+        KeyDoc {
+            key: "tool_durations",
+            kind: "bool",
+            default: "`false`",
+            description: "whether they are timed by tool as well: seventeen series a tool",
+        },
+    ]],
+    notes: "",
+};
+
 /// `[metrics]`.
 pub(crate) fn metrics(mut section: Section<'_>) -> Metrics {
     let tool_durations = section.flag("tool_durations").unwrap_or_default();
@@ -218,6 +576,30 @@ pub(crate) fn misunderstood(source: &Source) -> Option<Fault> {
     Some(fault.at(Some(place)).label(expected))
 }
 
+/// Keys of `[naming]`.
+pub(crate) const NAMING_DOC: TableDoc = TableDoc {
+    heading: "[naming]",
+    path: &["naming"],
+    intro: "How names of tools and prompts are made unique.",
+    keys: &[&[
+        KeyDoc {
+            key: "strategy",
+            kind: "`\"prefix\"`, `\"prefix_on_conflict\"`, `\"flat\"`",
+            default: "`\"prefix\"`",
+            description: "`\"prefix\"` names never change; `\"prefix_on_conflict\"` prefixes only names that two \
+                upstreams have; with `\"flat\"` the first upstream wins",
+        },
+        KeyDoc { key: "separator", kind: "text", default: "`\"__\"`", description: "between prefix and name" },
+        KeyDoc {
+            key: "max_length",
+            kind: "number, 16 to 128",
+            default: "`50`",
+            description: "longer names are cut and end in a stable hash",
+        },
+    ]],
+    notes: "",
+};
+
 /// `[naming]`.
 pub(crate) fn naming(mut section: Section<'_>) -> Naming {
     let default = Naming::default();
@@ -233,6 +615,21 @@ pub(crate) fn naming(mut section: Section<'_>) -> Naming {
     naming
 }
 
+/// Keys of `[extensions]`.
+pub(crate) const EXTENSIONS_DOC: TableDoc = TableDoc {
+    heading: "[extensions]",
+    path: &["extensions"],
+    intro: "",
+    keys: &[&[KeyDoc {
+        key: "unknown",
+        kind: "`\"pass\"`, `\"strip\"`, `\"refuse\"`",
+        default: "`\"pass\"`",
+        description: "what happens to unknown extensions: they pass where one upstream has them, are hidden, \
+                or their client is refused. Tasks and Apps always pass",
+    }]],
+    notes: "",
+};
+
 /// `[extensions]`.
 pub(crate) fn extensions(mut section: Section<'_>) -> Unknown {
     let words = [("pass", Unknown::Pass), ("strip", Unknown::Strip), ("refuse", Unknown::Refuse)];
@@ -240,6 +637,49 @@ pub(crate) fn extensions(mut section: Section<'_>) -> Unknown {
     section.end("[extensions]");
     unknown
 }
+
+/// Keys of `[catalog]`.
+pub(crate) const CATALOG_DOC: TableDoc = TableDoc {
+    heading: "[catalog]",
+    path: &["catalog"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "first_list_wait",
+            kind: "duration",
+            default: "2 s for `serve`, 8 s for `stdio`, shared or not",
+            description: "[how long](../reliability.md#first_list_wait) a list waits for upstreams that were never \
+                seen",
+        },
+        KeyDoc { key: "page_size", kind: "number", default: "`1000`", description: "items on one page of a list" },
+        KeyDoc {
+            key: "cache",
+            kind: "bool",
+            default: "`true`",
+            description: "[keep the lists](../reliability.md#cache) of upstreams on disk",
+        },
+        KeyDoc {
+            key: "pin",
+            kind: "`\"off\"`, `\"warn\"`, `\"hold\"`",
+            default: "`\"off\"`",
+            description: "what happens to tools that nobody has [approved](../security.md#approved-tools) as they \
+                are: nothing, a warning, or they are not offered",
+        },
+        KeyDoc {
+            key: "approved",
+            kind: "absolute path",
+            default: "`approved.jsonl` in the state folder",
+            description: "the tools that were approved",
+        },
+        KeyDoc {
+            key: "cache_dir",
+            kind: "absolute path",
+            default: "`$XDG_CACHE_HOME/trunkline`, or `~/.cache/trunkline`",
+            description: "folder of the cache",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[catalog]`.
 pub(crate) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {

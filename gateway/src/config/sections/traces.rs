@@ -8,6 +8,7 @@ use crate::upstream::config::Remote;
 use super::address::is_public;
 use super::proxy::proxy;
 use super::transport::trust;
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
 use crate::config::secret::decoded;
@@ -17,6 +18,79 @@ use crate::config::secret::looks::looks_secret;
 const PATH: &str = "/v1/traces";
 /// Headers that belong to every POST.
 const OWN: [&str; 6] = ["accept", "connection", "content-length", "content-type", "host", "transfer-encoding"];
+
+/// Keys of `[traces]`.
+pub(crate) const TRACES_DOC: TableDoc = TableDoc {
+    heading: "[traces]",
+    path: &["traces"],
+    intro: "[Spans of calls](../observability.md#traces), sent to an OTLP collector. Off unless `endpoint` or \
+        `enabled` says otherwise.",
+    keys: &[&[
+        KeyDoc {
+            key: "enabled",
+            kind: "bool",
+            default: "whether `endpoint` is set",
+            description: "`true` without `endpoint`: OpenTelemetry's variables say where spans go; `false`: none \
+                are made",
+        },
+        KeyDoc {
+            key: "endpoint",
+            kind: "URL",
+            default: "none",
+            description: "the collector, `http` or `https`; without a path `/v1/traces` is meant",
+        },
+        KeyDoc { key: "headers", kind: "table", default: "`{}`", description: "sent with every batch" },
+        KeyDoc {
+            key: "service_name",
+            kind: "text",
+            default: "`\"trunkline\"`",
+            description: "`service.name` of the gateway",
+        },
+        KeyDoc { key: "resource", kind: "table", default: "`{}`", description: "further attributes of the gateway" },
+        KeyDoc {
+            key: "sample_ratio",
+            kind: "number from 0 to 1",
+            default: "`1.0`",
+            description: "the part of traces that is recorded",
+        },
+        KeyDoc {
+            key: "parent_based",
+            kind: "bool",
+            default: "`true`",
+            description: "whether a caller's own decision holds; `false`: `sample_ratio` alone decides",
+        },
+        KeyDoc {
+            key: "proxy",
+            kind: "text",
+            default: "`\"env\"`",
+            description: "[proxy](../operations.md#proxies) that leads there",
+        },
+    ]],
+    notes: "",
+};
+
+/// Keys of `[traces.tls]`.
+pub(crate) const TRACES_TLS_DOC: TableDoc = TableDoc {
+    heading: "[traces.tls]",
+    path: &["traces", "tls"],
+    intro: "Files for the collector, as for an [upstream](#upstreamsnametls).",
+    keys: &[&[
+        KeyDoc {
+            key: "ca",
+            kind: "absolute path",
+            default: "",
+            description: "authorities that are trusted besides those of the platform",
+        },
+        KeyDoc {
+            key: "cert",
+            kind: "absolute path",
+            default: "",
+            description: "certificate that the collector is shown",
+        },
+        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+    ]],
+    notes: "",
+};
 
 /// `[traces]`: how spans are made, and where they go; `None` where there are none.
 pub(crate) fn traces(mut section: Section<'_>) -> Option<(Traces, Remote)> {

@@ -9,9 +9,10 @@ use crate::upstream::config::{Glob, Place, Remote, Transport, Trust};
 
 use super::address::{Address, address};
 use super::proxy::proxy;
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
-use crate::config::read::{Kind, Part, Section};
+use crate::config::read::{ANY, Kind, Part, Section};
 use crate::config::source::Environment;
 use crate::config::source::expand::Lookup;
 
@@ -65,6 +66,52 @@ pub(super) const OWN: [&str; 13] = [
     "te",
     "transfer-encoding",
     "upgrade",
+];
+
+/// Keys of `[upstreams.NAME]` for its transport.
+pub(crate) const TRANSPORT_KEYS: &[KeyDoc] = &[
+    KeyDoc {
+        key: "transport",
+        kind: "`\"stdio\"`, `\"http\"`, `\"sse\"`, `\"websocket\"`, `\"unix\"`, `\"tcp\"`",
+        default: "by `command` or `url`",
+        description: "how the upstream is reached; `ws` URLs mean `\"websocket\"`, `unix:` and `tcp:` what they \
+            say; `\"http\"` finds [HTTP+SSE](../bridging.md#servers-over-httpsse) by itself",
+    },
+    KeyDoc {
+        key: "command",
+        kind: "text",
+        default: "",
+        description: "program of a child, a path or a name on its `PATH`; no shell",
+    },
+    KeyDoc { key: "args", kind: "list", default: "`[]`", description: "its arguments" },
+    KeyDoc { key: "cwd", kind: "path", default: "that of the gateway", description: "its working directory" },
+    KeyDoc {
+        key: "env",
+        kind: "table",
+        default: "`{}`",
+        description: "its variables beside those of `env_inherit`; `1.0` is the text `1.0`",
+    },
+    KeyDoc {
+        key: "env_file",
+        kind: "path",
+        default: "",
+        description: "file of its variables, an absolute path: lines of `NAME=value`; those of `env` win",
+    },
+    KeyDoc {
+        key: "env_inherit",
+        kind: "patterns",
+        default: "that of `[defaults]`",
+        description: "variables that it inherits",
+    },
+    KeyDoc {
+        key: "url",
+        kind: "URL",
+        default: "",
+        description: "endpoint of a Streamable HTTP server, or the stream of an HTTP+SSE server, `http` or \
+            `https`; or a WebSocket, `ws` or `wss`; no name and password in it. Or a [socket or a \
+            port](../bridging.md#servers-on-a-socket-or-a-port), `unix:` or `tcp:`",
+    },
+    KeyDoc { key: "headers", kind: "table", default: "`{}`", description: "sent with every request" },
 ];
 
 /// Reads all keys that say how the upstream is reached.
@@ -309,6 +356,39 @@ fn remote(section: &mut Section<'_>) -> Option<(Address, HeaderMap)> {
     }
     Some((address?, headers))
 }
+
+/// Keys of `[upstreams.NAME.tls]`.
+pub(crate) const UPSTREAM_TLS_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.tls]",
+    path: &["upstreams", ANY, "tls"],
+    intro: "Files in PEM form for an upstream behind `https` or `wss`. A file that has changed is read anew for \
+        the next connection. Where the files\n\
+        cannot be used then, as between two steps of a renewal, what they held before is, and the log says so.\n\
+        Nothing turns the verification of names and authorities off.",
+    keys: &[&[
+        KeyDoc {
+            key: "ca",
+            kind: "absolute path",
+            default: "",
+            description: "authorities that are trusted besides those of the platform",
+        },
+        KeyDoc {
+            key: "cert",
+            kind: "absolute path",
+            default: "",
+            description: "certificate that the upstream is shown, and those that lead from it to a known authority",
+        },
+        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+        KeyDoc {
+            key: "http2",
+            kind: "bool",
+            default: "`true`",
+            description: "`false`: HTTP/1.1 alone is offered; else the upstream may choose \
+                [HTTP/2](../operations.md#http2)",
+        },
+    ]],
+    notes: "",
+};
 
 /// `tls`: what a connection is secured with besides the authorities of the platform.
 pub(super) fn trust(section: &mut Section<'_>, is_for_calls: bool) -> Trust {

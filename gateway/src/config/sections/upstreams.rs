@@ -8,6 +8,7 @@ mod told;
 mod exchange;
 
 pub(crate) use exchange::needs_issuers;
+pub(super) use told::IDENTITY_DOC;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,12 +16,14 @@ use std::sync::Arc;
 use crate::telemetry::config::LeftOut;
 use crate::upstream::config::{Checks, Config, Dialect, EraChoice, Filter, Sharing, Times, Transport};
 
-use super::credentials::{cleartext, credentials, found};
+use super::credentials::{CLEARTEXT_KEYS, cleartext, credentials, found};
 use super::defaults::{Defaults, bound};
 use super::limits::rate;
-use super::transport::{globs, transport};
+use super::proxy::PROXY_KEYS;
+use super::transport::{TRANSPORT_KEYS, globs, transport};
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::{Fault, Place, Severity};
-use crate::config::read::{Part, Reading, Section, duration};
+use crate::config::read::{ANY, Part, Reading, Section, duration};
 use crate::config::source::host::{slug, starts_us};
 use crate::config::source::node::Unusable;
 
@@ -204,6 +207,82 @@ const OF_HOSTS: [(&str, &str); 5] = [
     ("timeout", "`call_timeout`, such as \"60s\""),
 ];
 
+/// Keys of `[upstreams.NAME]` without a table or file of their own.
+pub(crate) const ENTRY_KEYS: &[KeyDoc] = &[
+    KeyDoc {
+        key: "call_rate",
+        kind: "text, as `\"100/s\"`, `\"30/m\"`, `\"1000/h\"`",
+        default: "no limit",
+        description: "[calls, prompts and reads](../sharing.md#limits) that the upstream may have from all clients \
+            together",
+    },
+    KeyDoc {
+        key: "prefix",
+        kind: "text",
+        default: "the name",
+        description: "put before names; `\"\"`: names stay bare",
+    },
+    KeyDoc { key: "enabled", kind: "bool", default: "`true`", description: "`false`: checked, not started" },
+    KeyDoc {
+        key: "optional",
+        kind: "bool",
+        default: "`false`",
+        description: "`true`: left out, with a warning, while a variable without a default or a file that it \
+            refers to is not there, and the others are served; all else that is wrong with it stays an error. \
+            [`import`](../hosts.md#import) writes it",
+    },
+];
+
+/// Keys of `[upstreams.NAME]`.
+pub(crate) const UPSTREAM_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME]",
+    path: &["upstreams", ANY],
+    intro: "One server. A name has 1 to 32 of `a-z`, `0-9` and `-`, not first or last. Lists follow the order of \
+        the file. An upstream has either\n\
+        `command` or `url`. Every key of [`[defaults]`](#defaults) may stand here, too.",
+    keys: &[TRANSPORT_KEYS, PROXY_KEYS, CLEARTEXT_KEYS, dialect::DIALECT_KEYS, ENTRY_KEYS],
+    notes: r#"
+```toml
+[upstreams.files]
+command = "npx"
+args = ["-y", "@modelcontextprotocol/server-filesystem", "${HOME}/projects"]
+start = "lazy"
+idle_stop = "10m"
+
+[upstreams.tickets]
+url = "https://tickets.example.com/mcp"
+headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
+max_concurrency = 8
+```
+"#,
+};
+
+/// Keys of `[upstreams.NAME.tools]`.
+pub(crate) const TOOLS_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.tools]",
+    path: &["upstreams", ANY, "tools"],
+    intro: "",
+    keys: &[&[
+        KeyDoc { key: "allow", kind: "patterns", default: "all", description: "tools that are offered" },
+        KeyDoc {
+            key: "deny",
+            kind: "patterns",
+            default: "none",
+            description: "tools that are not offered; wins over `allow`",
+        },
+        KeyDoc {
+            key: "define",
+            kind: "table",
+            default: "",
+            description: "tools by name, each as JSON without `name`, in place of `tools/list`; for [servers that \
+                know tools alone](../bridging.md#servers-that-know-tools-alone)",
+        },
+    ]],
+    notes: "A pattern that matches no tool is a warning in the log, and a remark in `ls` and `status`, once the \
+        list of tools is known; so is a name\n\
+        under `override`.",
+};
+
 /// `[upstreams.NAME]`, or a host's server, whose own name is its title.
 fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &Defaults) -> Option<Entry> {
     let enabled = section.flag("enabled").unwrap_or(true);
@@ -290,6 +369,35 @@ fn useless(section: &Section<'_>, transport: Option<&Transport>) {
         section.reading.fault(fault.label(label));
     }
 }
+
+/// Keys of `[upstreams.NAME.tools.override]`.
+pub(crate) const OVERRIDE_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.tools.override]",
+    path: &["upstreams", ANY, "tools", "override", ANY],
+    intro: "One entry per tool, by the name that the upstream gives it: `read_archive = { call_timeout = \"2m\" \
+        }`.",
+    keys: &[&[
+        KeyDoc {
+            key: "call_timeout",
+            kind: "duration",
+            default: "that of the upstream",
+            description: "as in `[defaults]`",
+        },
+        KeyDoc {
+            key: "max_call_time",
+            kind: "duration",
+            default: "that of the upstream",
+            description: "as in `[defaults]`",
+        },
+        KeyDoc {
+            key: "call_rate",
+            kind: "text, as `\"30/m\"`",
+            default: "no limit",
+            description: "[calls](../sharing.md#limits) that the tool may have from all clients together",
+        },
+    ]],
+    notes: "",
+};
 
 /// `[upstreams.NAME.tools.override.TOOL]`.
 fn times(mut section: Section<'_>) -> Times {

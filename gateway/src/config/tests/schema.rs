@@ -13,7 +13,7 @@ use crate::config::source::Environment;
 use crate::runtime::Scratch;
 
 /// The schema of a key, and its path with `*` for names and places.
-fn find(schema: &Value, path: &[String]) -> Option<(Vec<String>, Value)> {
+pub(super) fn find(schema: &Value, path: &[String]) -> Option<(Vec<String>, Value)> {
     let mut found = (Vec::new(), schema.clone());
     for name in path {
         let (own, any, item) = (&found.1["properties"][name], &found.1["additionalProperties"], &found.1["items"]);
@@ -30,7 +30,7 @@ fn find(schema: &Value, path: &[String]) -> Option<(Vec<String>, Value)> {
 }
 
 /// All keys of the schema, but those that a person names.
-fn keys(schema: &Value, path: &[String], found: &mut BTreeSet<Vec<String>>) {
+pub(super) fn keys(schema: &Value, path: &[String], found: &mut BTreeSet<Vec<String>>) {
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         let path: Vec<String> = path.iter().cloned().chain([name.clone()]).collect();
         keys(below, &path, found);
@@ -77,7 +77,7 @@ fn a_key_takes_what_its_section_takes() {
 }
 
 #[test]
-fn every_key_has_a_description_and_the_words_that_the_docs_list() {
+fn every_key_has_a_description() {
     /// Each key with its schema.
     fn all(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
         for (name, below) in schema["properties"].as_object().into_iter().flatten() {
@@ -101,25 +101,4 @@ fn every_key_has_a_description_and_the_words_that_the_docs_list() {
     let of = |path: &str| keys.iter().find(|(known, _)| known == path).map(|(_, key)| key["description"].clone());
     assert_eq!(of(".server.path"), Some("path of the Streamable HTTP endpoint (default: `\"/mcp\"`)".into()));
     assert_eq!(of(".upstreams.*.command"), Some("program of a child, a path or a name on its `PATH`; no shell".into()));
-    // A row whose type is words in quotes is a choice of those.
-    let docs = include_str!("../../../../docs/configuration.md");
-    let words = |row: &str| -> Option<(String, Vec<String>)> {
-        let cells: Vec<&str> = row.split(" | ").collect();
-        let key = cells.first()?.strip_prefix("| `")?.split('`').next()?;
-        let all: Vec<&str> = cells.get(1)?.split(", ").collect();
-        let words = all.iter().map(|word| word.strip_prefix("`\"")?.strip_suffix("\"`").map(str::to_owned));
-        Some((key.to_owned(), words.collect::<Option<_>>()?))
-    };
-    let rows: Vec<_> = docs.split("## [mcpServers.NAME]").next().unwrap().lines().filter_map(words).collect();
-    assert!(rows.len() > 5, "{rows:?}");
-    for (key, words) in rows {
-        let is_it = |(path, schema): &&(String, Value)| {
-            let mut listed: Vec<_> = schema["anyOf"][0]["enum"].as_array().into_iter().flatten().collect();
-            listed.sort_by_key(|word| word.as_str());
-            let mut words: Vec<_> = words.iter().map(|word| Value::from(word.as_str())).collect();
-            words.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
-            path.ends_with(&format!(".{key}")) && listed == words.iter().collect::<Vec<_>>()
-        };
-        assert!(keys.iter().any(|key| is_it(&key)), "{key}: {words:?}");
-    }
 }

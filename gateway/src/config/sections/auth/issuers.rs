@@ -11,8 +11,9 @@ use crate::policy::config::Issuer;
 use crate::policy::config::issuer::{ALGORITHMS, Introspection, Rule, When};
 use crate::upstream::config::{Reach, Trust};
 
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::{Section, duration};
+use crate::config::read::{ANY, Section, duration};
 use crate::config::sections::address::{Address, address, is_public};
 use crate::config::sections::roles::Roles;
 
@@ -47,6 +48,75 @@ pub(super) fn issuers(section: &mut Section<'_>, roles: &Roles) -> (Vec<Issuer>,
     }
     (all, written > 0)
 }
+
+/// Keys of `[[auth.issuers]]`.
+pub(crate) const ISSUERS_DOC: TableDoc = TableDoc {
+    heading: "[[auth.issuers]]",
+    path: &["auth", "issuers", ANY],
+    intro: "[Authorization servers](../security.md#access-tokens) whose access tokens clients may bear; at most \
+        16. `[server] public_url` must be set.",
+    keys: &[&[
+        KeyDoc {
+            key: "issuer",
+            kind: "URL",
+            default: "required",
+            description: "what it is called, letter by letter as tokens and metadata name it; `https`, or `http` \
+                on this machine",
+        },
+        KeyDoc {
+            key: "audience",
+            kind: "text or list",
+            default: "`public_url` with `path`, `/sse` or `/ws`",
+            description: "what tokens are for: one of these must be in `aud`",
+        },
+        KeyDoc {
+            key: "scopes",
+            kind: "list",
+            default: "none",
+            description: "scopes that every token must have; `offline_access` is refused, as it says nothing of \
+                what a token opens",
+        },
+        KeyDoc {
+            key: "includes",
+            kind: "table",
+            default: "none",
+            description: "scopes that include others, such as `{ admin = \"write read\" }`: a token with the one \
+                counts as one with the others, too",
+        },
+        KeyDoc {
+            key: "algorithms",
+            kind: "list",
+            default: "all",
+            description: "of signatures: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, \
+                `EdDSA`",
+        },
+        KeyDoc {
+            key: "clock_skew",
+            kind: "duration, up to `60s`",
+            default: "`30s`",
+            description: "how far its clock may differ from that of this machine",
+        },
+        KeyDoc {
+            key: "keys_url",
+            kind: "URL",
+            default: "as its metadata says",
+            description: "where its keys (JWKS) lie",
+        },
+        KeyDoc {
+            key: "ca",
+            kind: "absolute path",
+            default: "",
+            description: "authorities in PEM form that are trusted besides those of the platform",
+        },
+        KeyDoc {
+            key: "roles",
+            kind: "list",
+            default: "everything, without `rules`",
+            description: "the [roles](../security.md#roles) that every token gives; `[]`: nothing",
+        },
+    ]],
+    notes: "",
+};
 
 fn issuer(mut entry: Section<'_>, roles: &Roles) -> Option<Issuer> {
     let (place, reading, has_name) = (entry.own_place(), entry.reading, entry.has("issuer"));
@@ -149,6 +219,40 @@ fn included(entry: &mut Section<'_>) -> Vec<(String, String)> {
     }
 }
 
+/// Keys of `[[auth.issuers.rules]]`.
+pub(crate) const RULES_DOC: TableDoc = TableDoc {
+    heading: "[[auth.issuers.rules]]",
+    path: &["auth", "issuers", ANY, "rules", ANY],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "scope",
+            kind: "text",
+            default: "this or `claim`",
+            description: "a scope that a token must have",
+        },
+        KeyDoc {
+            key: "claim",
+            kind: "text",
+            default: "this or `scope`",
+            description: "the name of a claim, or names with dots between",
+        },
+        KeyDoc {
+            key: "value",
+            kind: "text",
+            default: "required with `claim`",
+            description: "what the claim must be, or have in its list",
+        },
+        KeyDoc {
+            key: "roles",
+            kind: "list",
+            default: "required",
+            description: "the roles that such a token gives, too",
+        },
+    ]],
+    notes: "",
+};
+
 /// What a token must have for more roles.
 fn rule(mut entry: Section<'_>, roles: &Roles) -> Option<Rule> {
     let (place, reading) = (entry.own_place(), entry.reading);
@@ -174,6 +278,24 @@ fn rule(mut entry: Section<'_>, roles: &Roles) -> Option<Rule> {
     }
     Some(Rule { when: when?, roles: given? })
 }
+
+/// Keys of `[auth.issuers.introspection]`.
+pub(crate) const INTROSPECTION_DOC: TableDoc = TableDoc {
+    heading: "[auth.issuers.introspection]",
+    path: &["auth", "issuers", ANY, "introspection"],
+    intro: "",
+    keys: &[&[
+        KeyDoc {
+            key: "url",
+            kind: "URL",
+            default: "as its metadata says",
+            description: "where it is asked about tokens that are no JSON Web Tokens (RFC 7662)",
+        },
+        KeyDoc { key: "client_id", kind: "text", default: "required", description: "who the gateway is there" },
+        KeyDoc { key: "client_secret", kind: "text", default: "required", description: "its secret, sent in a header" },
+    ]],
+    notes: "",
+};
 
 /// How it is asked about tokens that say nothing themselves.
 fn introspection(entry: &mut Section<'_>) -> Option<Introspection> {

@@ -1,5 +1,6 @@
 //! How an upstream is spoken to: `sessions` and `dialect`, and `tools.define` for one that has no list of tools.
 
+use crate::config::doc::KeyDoc;
 use crate::config::fault::Fault;
 use crate::config::read::{Part, Section};
 use crate::upstream::config::{Definitions, Dialect, Transport};
@@ -12,6 +13,24 @@ const OF_SESSIONS: [(&str, &str); 6] = [
     ("hang_restart", "it is sent no pings"),
     ("offer", "it asks nothing"),
     ("roots", "it asks nothing"),
+];
+
+/// Keys of `[upstreams.NAME]` for its dialect.
+pub(crate) const DIALECT_KEYS: &[KeyDoc] = &[
+    KeyDoc {
+        key: "sessions",
+        kind: "`\"auto\"`, `\"off\"`",
+        default: "`\"auto\"`",
+        description: "`\"off\"`: an HTTP server that knows [calls of tools \
+            alone](../bridging.md#servers-that-know-tools-alone)",
+    },
+    KeyDoc {
+        key: "dialect",
+        kind: "`\"mcp\"`, `\"bare\"`",
+        default: "`\"mcp\"`",
+        description: "`\"bare\"`: a WebSocket that takes [`{id, name, \
+            arguments}`](../bridging.md#servers-that-know-tools-alone)",
+    },
 ];
 
 /// Reads it.

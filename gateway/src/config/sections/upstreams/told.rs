@@ -1,7 +1,8 @@
 //! `identity`: how an upstream is told whose call it is.
 
+use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
-use crate::config::read::Section;
+use crate::config::read::{ANY, Section};
 use crate::config::sections::transport::OWN;
 use crate::upstream::config::{Dialect, ToldIdentity, Transport};
 use http::HeaderName;
@@ -31,6 +32,35 @@ const TAKEN: [&str; 18] = [
 /// Keys of `_meta` that say something else.
 const TAKEN_KEYS: [&str; 4] = ["progressToken", "traceparent", "tracestate", "baggage"];
 const KEY_BYTES_MAX: usize = 128;
+
+/// Keys of `[upstreams.NAME.identity]`.
+pub(crate) const IDENTITY_DOC: TableDoc = TableDoc {
+    heading: "[upstreams.NAME.identity]",
+    path: &["upstreams", ANY, "identity"],
+    intro: "[Whose call it is](../security.md#whose-call-it-is), told to the upstream. Without this table it is \
+        not told.",
+    keys: &[&[
+        KeyDoc {
+            key: "header",
+            kind: "text",
+            default: "none",
+            description: "header of each call that names its principal; with transport `http` and `sse`",
+        },
+        KeyDoc {
+            key: "meta",
+            kind: "text",
+            default: "none",
+            description: "key of each call's `_meta` that does so, on every transport",
+        },
+    ]],
+    notes: r#"
+```toml
+[upstreams.tickets]
+url = "https://tickets.example.com/mcp"
+identity = { header = "X-Principal" }
+```
+"#,
+};
 
 /// Reads it.
 pub(super) fn identity(

@@ -23,6 +23,7 @@ use super::node::{Node, Unusable};
 pub(crate) use dialect::at;
 pub(crate) use note::Note;
 pub(crate) use slug::slug;
+pub(crate) use words::HOST_DOC;
 
 /// What is said of an entry that is a part of its host and no server: who takes servers over hears it, and nobody else.
 pub(crate) const PART: &str = "part-of-host";
