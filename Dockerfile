@@ -35,7 +35,6 @@ RUN sed -i '/^\[lib\]/,$d' tests/Cargo.toml; \
 
 # The sources are newer than what was built from the empty ones, whatever the clock of the checkout says.
 COPY gateway gateway
-COPY docs/configuration.md docs/
 RUN find gateway -name '*.rs' -exec touch {} +; \
     cargo build --locked --package trunkline --profile "$PROFILE"; \
     install -D "target/$(test "$PROFILE" = dev && echo debug || echo "$PROFILE")/trunkline" /out/usr/local/bin/trunkline; \

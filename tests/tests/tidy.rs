@@ -299,3 +299,8 @@ fn public_meta_are_those_of_the_file() {
 fn public_exit_codes_are_those_of_the_file() {
     tidy::public::compare("exit-codes.txt", &tidy::public::exit_codes());
 }
+
+#[test]
+fn public_reference_page_is_that_of_the_code() {
+    tidy::public::compare_page("docs/reference/configuration.md", &trunkline::config::reference_page());
+}

@@ -64,7 +64,7 @@ fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The keys of `docs/configuration.md`, each with the cell of its default.
+/// The keys of the generated page, each with the cell of its default.
 fn documented_keys(page: &str) -> BTreeMap<String, String> {
     let (mut keys, mut section) = (BTreeMap::new(), None);
     for line in page.lines() {
@@ -81,7 +81,7 @@ fn documented_keys(page: &str) -> BTreeMap<String, String> {
 
 /// Every key of the example stands in the page with its default, and the reverse.
 pub(crate) fn configuration() -> Vec<String> {
-    judge_keys(&example(&read("config.example.toml")), &documented_keys(&read("docs/configuration.md")))
+    judge_keys(&example(&read("config.example.toml")), &documented_keys(&read("docs/reference/configuration.md")))
 }
 
 fn judge_keys(example: &BTreeMap<String, Option<String>>, page: &BTreeMap<String, String>) -> Vec<String> {
@@ -92,11 +92,12 @@ fn judge_keys(example: &BTreeMap<String, Option<String>>, page: &BTreeMap<String
     for (key, value) in example {
         let cell = page.get(key).or_else(|| page.get(&as_default(key)?));
         match (cell, value) {
-            (None, _) => faults.push(format!("docs/configuration.md lacks {key}")),
+            (None, _) => faults.push(format!("docs/reference/configuration.md lacks {key}")),
             // A list of several lines is given in words.
             (Some(cell), Some(value)) if value != "[" && *cell != format!("`{value}`") => {
-                faults
-                    .push(format!("docs/configuration.md: the default of {key} is {cell}, and {value} in the example"));
+                faults.push(format!(
+                    "docs/reference/configuration.md: the default of {key} is {cell}, and {value} in the example"
+                ));
             }
             _ => {}
         }
@@ -202,7 +203,7 @@ pub(crate) fn warnings() -> Vec<String> {
 /// The pages for people.
 fn pages() -> Vec<PathBuf> {
     let of = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder can be listed");
-    let entries = ["", "docs", "docs/decisions", "tests"]
+    let entries = ["", "docs", "docs/decisions", "docs/reference", "tests"]
         .into_iter()
         .flat_map(of)
         .map(|entry| entry.expect("an entry can be read").path());
@@ -282,8 +283,8 @@ mod tests {
         assert_eq!(
             judge_keys(&example(text), &documented_keys(page)),
             [
-                "docs/configuration.md: the default of a.x is `2`, and 1 in the example",
-                "docs/configuration.md lacks upstreams.NAME.gone",
+                "docs/reference/configuration.md: the default of a.x is `2`, and 1 in the example",
+                "docs/reference/configuration.md lacks upstreams.NAME.gone",
                 "config.example.toml lacks upstreams.NAME.tools.override.u"
             ]
         );

@@ -1,6 +1,6 @@
-//! The public interface of the product, compared with the files in `tests/public`.
+//! The public interface of the product, compared with the files in `tests/public` and the generated page of configuration keys.
 //!
-//! Prose is left out: help texts, descriptions and messages may change.
+//! `tests/public` has no prose: help texts, descriptions and messages may change.
 
 mod commands;
 mod errors;
@@ -27,17 +27,26 @@ const WRITE: &str = "TRUNKLINE_WRITE_PUBLIC";
 
 /// Compares the interface of one kind with its file.
 pub(crate) fn compare(name: &str, lines: &[String]) {
-    let path = root().join("tests/public").join(name);
+    compare_file(&format!("tests/public/{name}"), lines);
+}
+
+/// Compares a generated page with its file.
+pub(crate) fn compare_page(file: &str, page: &str) {
+    compare_file(file, &page.lines().map(str::to_owned).collect::<Vec<_>>());
+}
+
+fn compare_file(file: &str, lines: &[String]) {
+    let path = root().join(file);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     if std::env::var_os(WRITE).is_some() {
-        std::fs::write(&path, &text).expect("the folder tests/public exists");
+        std::fs::write(&path, &text).expect("the folder of a checked-in file exists");
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     let known: Vec<String> = known.lines().map(str::to_owned).collect();
     let differences = differences(&known, lines);
     assert!(
         differences.is_empty(),
-        "tests/public/{name}: the public interface has changed (- before, + now):\n{}\n\
+        "{file}: the public interface has changed (- before, + now):\n{}\n\
          To accept this, run `{WRITE}=1 cargo test --workspace --locked --test tidy public` and give the reason for each difference \
          in the commit message.",
         differences.join("\n")
