@@ -9,6 +9,8 @@ RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
 # What stands for a ConfigMap that the chart does not make.
 OF_SOMEBODY_ELSE = "[[auth.tokens]]\nname = 'ci'\ntoken = '0123456789012345'\n"
 PROBES = {"startupProbe": "/startupz", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
+# The keys in which the containers `check` and `trunkline` may differ.
+OWN_KEYS = {"name", "args", "terminationMessagePolicy", "ports", *PROBES}
 
 
 def of(documents, kind):
@@ -43,9 +45,14 @@ def broken(documents):
             yield "a pod is not restricted"
         if spec.get("automountServiceAccountToken") is not False:
             yield "a pod has a token of the cluster"
-        for container in spec["containers"]:
+        for container in spec.get("initContainers", []) + spec["containers"]:
             if container.get("securityContext") != RESTRICTED:
                 yield f"the container {container['name']} is not restricted"
+
+    for init in pod.get("initContainers", []):
+        differing = sorted(key for key in {*init, *gateway} - OWN_KEYS if init.get(key) != gateway.get(key))
+        if differing or init["args"] != ["check", *gateway["args"][1:]]:
+            yield f"the container {init['name']} differs from {gateway['name']}: {', '.join(differing) or init['args']}"
 
     for name, variable in {"http": "TRUNKLINE_SERVER__LISTEN", "admin": "TRUNKLINE_ADMIN__LISTEN"}.items():
         listen = literals(gateway).get(variable, "")
@@ -104,37 +111,34 @@ def broken(documents):
 
 
 def configuration(documents, gateway):
-    """What `trunkline check` finds in the configuration of the pod; references to variables have values."""
+    """Judges the configuration as the init container does; without an init container, as the gateway's container would."""
     if not gateway:
         yield "no gateway is built, so the configuration is not checked (TRUNKLINE_BIN)"
         return
-    files = config_map(documents)
-    pod = of(documents, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("config.toml", "chart.toml"):
-            Path(folder, name).write_text(files.get(name, OF_SOMEBODY_ELSE))
-        text = "".join(files.values())
-        variables = {name: "0123456789" * 5 for name in re.findall(r"\$\{([A-Z0-9_]+)\}", text)}
-        arguments = [argument.replace("/etc/trunkline", folder) for argument in pod["args"][1:]]
-        done = subprocess.run([gateway, "check", *arguments], capture_output=True, text=True, env={**literals(pod), **variables, "HOME": folder})
-    if done.returncode:
-        yield f"trunkline check: {done.stdout}{done.stderr}"
-
-
-def piped(text, documents, gateway):
-    """What `helm template | trunkline check -` finds: it names the Deployment, and takes a ConfigMap of somebody else as well."""
-    if not gateway:
-        return
-    made = config_map(documents)
-    if "config.toml" not in made:
-        name = of(documents, "Deployment")[0]["spec"]["template"]["spec"]["volumes"][0]["projected"]["sources"][0]["configMap"]["name"]
-        lines = OF_SOMEBODY_ELSE.replace("\n", "\n    ")
-        text += f"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: {name} }}\ndata:\n  config.toml: |\n    {lines}\n"
-    done = subprocess.run([gateway, "check", "-"], input=text, capture_output=True, text=True, env={})
-    deployment = of(documents, "Deployment")[0]["metadata"]["name"]
-    if done.returncode or f"Deployment {deployment}: " not in done.stdout:
-        yield f"trunkline check -: {done.stdout}{done.stderr}"
-    broken = text.replace("pre_stop_delay", "pre_stop_delays")
-    done = subprocess.run([gateway, "check", "-"], input=broken, capture_output=True, text=True, env={})
+    files = {"config.toml": OF_SOMEBODY_ELSE, **config_map(documents)}
+    pod = of(documents, "Deployment")[0]["spec"]["template"]["spec"]
+    container = pod.get("initContainers", pod["containers"])[0]
+    done, written = check(container, files, gateway)
+    if done.returncode or written:
+        yield f"trunkline check: {done.stdout}{done.stderr}{' '.join(written)}"
+    files["chart.toml"] = files["chart.toml"].replace("pre_stop_delay", "pre_stop_delays")
+    done, _ = check(container, files, gateway)
     if done.returncode != 3 or "chart.toml:" not in done.stdout:
-        yield f"trunkline check - takes an unknown key: {done.stdout}{done.stderr}"
+        yield f"trunkline check accepts an unknown key: {done.stdout}{done.stderr}"
+
+
+def check(container, files, gateway):
+    """Runs `trunkline check` with the arguments and variables of a container; returns its end and the files that it wrote."""
+    with tempfile.TemporaryDirectory() as folder:
+        config, home = Path(folder, "config"), Path(folder, "home")
+        config.mkdir()
+        home.mkdir()
+        for name, text in files.items():
+            Path(config, name).write_text(text)
+        before = set(Path(folder).rglob("*"))
+        referred = re.findall(r"\$\{([A-Z0-9_]+)\}", "".join(files.values()))
+        env = {name: value.replace("/var/lib/trunkline", str(home)) for name, value in literals(container).items()}
+        env |= {name: "0123456789" * 5 for name in referred}
+        arguments = [argument.replace("/etc/trunkline", str(config)) for argument in container["args"][1:]]
+        done = subprocess.run([gateway, "check", *arguments], capture_output=True, text=True, env=env)
+        return done, sorted(str(path) for path in set(Path(folder).rglob("*")) - before)

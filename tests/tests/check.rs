@@ -1,7 +1,7 @@
 //! What a person is told about a configuration: everything at once, each fault at its place, with what to write instead.
 
-// What comes on stdin, such as the manifests that a chart renders.
-mod manifests;
+// `trunkline check -`.
+mod stdin;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -109,14 +109,6 @@ pub(crate) struct Part {
     pub(crate) config: Config,
 }
 
-impl Part {
-    /// The whole of it, for whoever has found that none of its faults is an error.
-    pub(crate) fn without_errors(self) -> Loaded {
-        let Self { faults: Faults(warnings), doubts, config } = self;
-        Loaded { config, warnings, doubts }
-    }
-}
-
 /// Reads, merges and checks all of it. Every fault is found, not only the first.
 pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
     inputs.load_or_part().map_err(|part| part.faults)

@@ -159,6 +159,75 @@ allow_unauthenticated = true
 {{- end }}
 {{- end }}
 
+{{/* The files of the configuration in their order, for `args`. */}}
+{{- define "trunkline.configFlags" -}}
+--config, /etc/trunkline/config.toml, --config, /etc/trunkline/chart.toml
+{{- end }}
+
+{{/* The common part of the containers `check` and `trunkline`, so that `check` finds the files and variables of `trunkline`. */}}
+{{- define "trunkline.container" -}}
+image: {{ include "trunkline.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+env:
+  - name: HOME
+    value: /var/lib/trunkline
+  {{- if .Values.storage.stateClaim }}
+  - name: XDG_STATE_HOME
+    value: /var/lib/trunkline-state
+  # The control socket stays in the pod: not every volume has sockets.
+  - name: XDG_RUNTIME_DIR
+    value: /tmp
+  {{- end }}
+  # Over all files, so the ports are those of probes and Services.
+  - name: TRUNKLINE_SERVER__LISTEN
+    value: {{ printf "%s:8808" .Values.listenAddress | quote }}
+  - name: TRUNKLINE_ADMIN__LISTEN
+    value: {{ printf "%s:9808" .Values.listenAddress | quote }}
+  {{- if eq .Values.auth.mode "token" }}
+  - name: TRUNKLINE_TOKEN
+    valueFrom:
+      secretKeyRef:
+        name: {{ include "trunkline.secretName" . | toYaml }}
+        key: {{ toYaml .Values.secretKeys.token }}
+  {{- end }}
+  {{- if .Values.signingKey.enabled }}
+  - name: TRUNKLINE_SIGNING_KEY
+    valueFrom:
+      secretKeyRef:
+        name: {{ include "trunkline.secretName" . | toYaml }}
+        key: {{ toYaml .Values.secretKeys.signingKey }}
+  {{- end }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+volumeMounts:
+  - name: config
+    mountPath: /etc/trunkline
+    readOnly: true
+  - name: home
+    mountPath: /var/lib/trunkline
+  {{- if .Values.storage.stateClaim }}
+  - name: state
+    mountPath: /var/lib/trunkline-state
+  {{- end }}
+  - name: tmp
+    mountPath: /tmp
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
 {{/* Values that are right one by one and wrong together. */}}
 {{- define "trunkline.validate" -}}
 {{- $ways := list }}

@@ -14,7 +14,7 @@ use super::shared::{Look, Shared};
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// `-`: check what comes on stdin, a configuration or the manifests that `helm template` prints
+    /// `-`: check the configuration on stdin
     #[arg(value_name = "-", value_parser = ["-"])]
     pub(crate) stdin: Option<String>,
     /// Fail where there are warnings, too

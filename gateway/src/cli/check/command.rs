@@ -5,7 +5,7 @@ use crate::cli::args::setup::Check;
 use crate::cli::process::Failure;
 use crate::config::source::Environment;
 
-use super::found::{self, Found};
+use super::report::Report;
 use super::stream;
 
 /// Prints all faults, or that there are none.
@@ -17,6 +17,5 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
         Ok(Settings { loaded, files }) => (Ok(loaded), files),
         Err(part) => (Err(part), Vec::new()),
     };
-    let found = Found::of(read, &files, check, &Environment::of_process())?;
-    found::tell(check, vec![found])
+    Report::new(read, &files, check, &Environment::of_process())?.print(check)
 }

@@ -2,12 +2,10 @@
 
 // The command: reads the configuration, prints its faults and doubts.
 mod command;
-// `trunkline check -`: the configuration comes from stdin, by itself or within manifests.
+// `trunkline check -`: reads the configuration from stdin.
 mod stream;
-// Kubernetes manifests: the gateways that they would start.
-mod manifests;
-// What was found in one configuration or several, and how it is told.
-mod found;
+// The faults and doubts of a configuration, and their output.
+mod report;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;
 // The logins that principals have of their own: how many there are, and which have ended.
