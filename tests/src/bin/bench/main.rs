@@ -4,7 +4,7 @@
 //! instructions a call under callgrind, `bench --start` measures only start and recovery, `bench --scrape` only the metrics
 //! after a million calls with invented names, `bench --memory` only resident memory, `bench --large` only answers of 1 MB,
 //! `bench --reload` only a hundred reloads and an end under load. With `--budget=release`, `=dist` or `=guided` it fails where a call,
-//! memory or an answer of 1 MB costs more than it may in such a build. `bench --train` runs what the guided one is profiled by.
+//! memory or an answer of 1 MB costs more than it may in such a build. `bench --train` and `bench --idle` run what the guided one is profiled by.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -65,6 +65,9 @@ fn main() -> Result<()> {
         }
         if has("--large") {
             return large::measure(scale, &folder, held.is_some()).await;
+        }
+        if has("--idle") {
+            return memory::idle(&folder);
         }
         if has("--memory") {
             return memory::measure(scale, &folder, held).await;

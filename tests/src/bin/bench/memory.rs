@@ -16,6 +16,15 @@ const IDLE_ANON_MAX: u64 = 2_200;
 /// Bytes of a session with its connection, in any build.
 const SESSION_MAX: u64 = 18_900;
 
+/// Prints the memory of a gateway with one upstream before its first call.
+pub(crate) fn idle(folder: &Path) -> Result<()> {
+    let (upstream, direct) = stage::http_upstream(1)?;
+    let (gateway, _) = stage::gateway(&[Behind::Http(&direct)], folder, &[])?;
+    println!("idle {:.1} MiB", gateway.resident()? as f64 / 1024.0);
+    gateway.stop()?;
+    upstream.stop()
+}
+
 /// Prints the figures; with `held`, fails where one is over its budget.
 pub(crate) async fn measure(scale: Scale, folder: &Path, held: Option<Build>) -> Result<()> {
     println!("\nresident memory");
