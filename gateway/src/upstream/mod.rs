@@ -12,6 +12,10 @@ mod status;
 mod transport;
 // Who is at the other end of a link: its era, its revision, what it offers.
 mod peer;
+// The token that an upstream is shown, where that is fetched while the gateway runs.
+mod credentials;
+/// Logins of persons at upstreams: made by a command or a page of the gateway, kept, and ended.
+pub mod logins;
 // One instance of an upstream: its parts (admission, inventory, subscriptions, questions), and what its link tells them.
 mod instance;
 // One call to an upstream, or one task: admitted, sent, answered within its deadlines.

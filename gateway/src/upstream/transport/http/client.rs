@@ -3,10 +3,10 @@
 use super::breaker::Breaker;
 use super::connection::pool::Pool;
 use super::connection::{BesideQueue, ConnectionEpoch, Connector, Origin, Unread};
-use super::credentials::Tokens;
 use super::response::body::beside_status;
 use super::session::SessionIds;
 use super::status::AuthStatus;
+use super::token::TokenSource;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
 use crate::metrics::sampled;
@@ -46,7 +46,7 @@ pub(crate) struct HttpClient {
     /// When nothing is sent.
     pub(super) breaker: Arc<Breaker>,
     /// The token that every request is shown with, where that is fetched.
-    pub(super) tokens: Option<Arc<Tokens>>,
+    pub(super) tokens: Option<Arc<dyn TokenSource>>,
     /// Whether it takes what it is called with.
     pub(super) credentials: AuthStatus,
     /// The ids of its sessions.
@@ -61,7 +61,7 @@ pub(crate) struct HttpClient {
 impl HttpClient {
     /// Makes ready to dial; nothing is sent yet. What runs aside belongs to the level.
     pub(crate) fn new(
-        (remote, tokens): (&Remote, Option<Arc<Tokens>>),
+        (remote, tokens): (&Remote, Option<Arc<dyn TokenSource>>),
         max: usize,
         breaker: Arc<Breaker>,
         inbox: Arc<dyn LinkEvents>,

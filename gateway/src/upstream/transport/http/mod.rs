@@ -20,16 +20,19 @@ mod response;
 mod status;
 // When nothing is sent to an HTTP upstream: after failures in a row, or while it asked for a pause.
 mod breaker;
-// The token that an upstream is shown, where that is fetched while the gateway runs.
-pub(crate) mod credentials;
+// The access token of a request, and the source that supplies it.
+mod token;
+// One request to a server that is no upstream, such as one that gives out tokens: on a connection of its own, bounded, nothing followed.
+pub(crate) mod once;
 // Connections to an HTTP upstream: found, opened, kept for their next use.
 mod connection;
 
 pub(crate) use breaker::Breaker;
 pub(crate) use client::HttpClient;
-pub(crate) use connection::FairPermit;
+pub(crate) use connection::{FairPermit, Origin};
 pub(crate) use event_stream::EventStream;
 pub(crate) use post::HttpExchange;
-pub(crate) use response::fuzzing;
+pub(crate) use response::{fuzzing, pause};
 pub(crate) use session::HttpSession;
 pub(crate) use status::{HttpStatusError, StatusClass};
+pub(crate) use token::{LoginAdvice, Token, TokenSource};

@@ -4,10 +4,10 @@ use super::breaker;
 use super::client::HttpClient;
 use super::connection::Origin;
 use super::connection::pool::{Held, Lane, Outgoing};
-use super::credentials::{Token, Tokens};
 use super::response::body::beside_status;
 use super::response::refusal::cut;
 use super::status::{HttpStatusError, is_sent_on};
+use super::token::{Token, TokenSource};
 use crate::health::{Cause, CauseCode};
 use crate::upstream::transport::exchange::Lost;
 use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
@@ -53,7 +53,7 @@ impl HttpClient {
     ) -> Result<Received, Lost> {
         let token = match self.shown() {
             None => None,
-            Some(tokens) => Some(match tokens.at_hand(&self.tasks) {
+            Some(tokens) => Some(match tokens.current(&self.tasks) {
                 Some(token) => token,
                 None => {
                     comes(Course::AwaitsToken);
@@ -94,7 +94,7 @@ impl HttpClient {
             breaker::admitted(self);
             return Ok(response);
         }
-        if !tokens.may_replace(&token) {
+        if !tokens.can_replace(&token) {
             return Ok(response);
         }
         drop(response);
@@ -108,13 +108,13 @@ impl HttpClient {
     }
 
     /// The token that requests are shown, where they are.
-    fn shown(&self) -> Option<&Arc<Tokens>> {
-        self.tokens.as_ref().filter(|tokens| tokens.are_shown())
+    fn shown(&self) -> Option<&dyn TokenSource> {
+        self.tokens.as_deref().filter(|tokens| tokens.is_active())
     }
 
-    async fn first_token(&self, tokens: &Arc<Tokens>) -> Result<Arc<Token>, Lost> {
+    async fn first_token(&self, tokens: &dyn TokenSource) -> Result<Arc<Token>, Lost> {
         let epoch = self.epoch.number();
-        let token = tokens.fetched(&self.tasks).await.map_err(|why| match why.code() {
+        let token = tokens.fetch(&self.tasks).await.map_err(|why| match why.code() {
             // The upstream has not failed: it would refuse whatever it is sent, until a person has done something.
             CauseCode::LoginRequired => {
                 let status = StatusCode::UNAUTHORIZED.as_u16();
@@ -129,9 +129,9 @@ impl HttpClient {
     }
 
     /// The token behind one that was refused; else the refusal stands, with the reason why there is no other one.
-    async fn next_token(&self, tokens: &Arc<Tokens>, refused: &Arc<Token>) -> Result<Arc<Token>, Lost> {
+    async fn next_token(&self, tokens: &dyn TokenSource, refused: &Arc<Token>) -> Result<Arc<Token>, Lost> {
         let epoch = self.epoch.number();
-        let next = tokens.in_place_of(refused, &self.tasks).await.map_err(|why| {
+        let next = tokens.replace(refused, &self.tasks).await.map_err(|why| {
             // What was refused did not run, and its session ends for one of the next login.
             if why.code() == CauseCode::LoginChanged {
                 return Lost::Session(why);
@@ -159,13 +159,13 @@ impl HttpClient {
         comes: &(impl Fn(Course) + Sync),
         token: Arc<Token>,
     ) -> Result<Received, Lost> {
-        let Some(tokens) = &self.tokens else { return Ok(received) };
+        let Some(tokens) = self.tokens.as_deref() else { return Ok(received) };
         let received = self.followed(lane, received, &|| with(&token, again), comes).await?;
         if received.response.status() != StatusCode::UNAUTHORIZED {
             token.taken();
             return Ok(received);
         }
-        if !tokens.may_replace(&token) {
+        if !tokens.can_replace(&token) {
             return Ok(received);
         }
         comes(Course::AwaitsToken);

@@ -8,9 +8,5 @@ pub(crate) mod websocket;
 pub(crate) mod lines;
 // Bodies for an HTTP server that is no upstream.
 mod courier;
-// Logins that are begun by a page of the gateway, and the end of those that are kept.
-pub mod logins;
 
-pub use crate::upstream::transport::http::credentials::oauth::login::{Page, log_in};
-pub use crate::upstream::transport::http::credentials::oauth::{IdentityProvider, LoggedIn, logged_in};
 pub use courier::Courier;

@@ -10,9 +10,9 @@ use crate::secrets::printable;
 use crate::secrets::{decoded, mask};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::breaker;
-use crate::upstream::transport::http::credentials::Refusal;
 use crate::upstream::transport::http::session::HttpSession;
 use crate::upstream::transport::http::status::{HttpStatusError, StatusClass};
+use crate::upstream::transport::http::token::LoginAdvice;
 use bytes::Bytes;
 use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode};
@@ -61,10 +61,10 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
     let body = beside_status(body, http.inbox.budget()).await.unwrap_or_default();
     let mut refused = judge(head.status, &head.headers, &body, http.has_session().then_some(id));
     if let Some(tokens) = &http.wire.tokens {
-        match tokens.refused((head.status, &head.headers), http.is_met(), &http.wire.tasks).await {
-            Some(Refusal::Needed(text)) => refused.why.text = text,
-            Some(Refusal::Advised(advice)) => refused.why.text = refused.why.text.advise_instead(&advice),
-            Some(Refusal::More(advice)) => {
+        match tokens.explain((head.status, &head.headers), http.is_met(), &http.wire.tasks).await {
+            Some(LoginAdvice::Required(text)) => refused.why.text = text,
+            Some(LoginAdvice::Hint(advice)) => refused.why.text = refused.why.text.advise_instead(&advice),
+            Some(LoginAdvice::MoreScope(advice)) => {
                 let more = Cause::new(CauseCode::ScopeRequired, "");
                 refused.why.text = refused.why.text.then(&more).advise_instead(&advice);
             }
