@@ -236,7 +236,7 @@ impl Instance {
         Self {
             name: config.name.clone(),
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
-            breaker: Breaker::shown(&config),
+            breaker: breaker(&config),
             tokens: tokens(&config),
             counted: Counted::default(),
             rates: CallRates::of(&config),
@@ -266,6 +266,14 @@ impl Instance {
         if let (Some(primary), Holder::Principal(_)) = (&self.primary, &self.owner.holder) {
             primary.offering.reads.changed(kinds);
         }
+    }
+}
+
+/// Creates the breaker. The metrics show it for children and for upstreams over HTTP.
+fn breaker(config: &Config) -> Arc<Breaker> {
+    match config.is_http() || config.is_child() {
+        true => Breaker::shown(&config.name, config.breaker.clone()),
+        false => Arc::new(Breaker::new(config.breaker.clone())),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::health::{Cause, CauseCode};
 use crate::metrics::legs::Transitions;
 use crate::metrics::sampled;
-use crate::upstream::config::{BreakerConfig, Config};
+use crate::upstream::config::BreakerConfig;
 use crate::upstream::transport::exchange::Lost;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,15 +51,14 @@ impl Breaker {
         Self { config, ..Self::default() }
     }
 
-    /// That of an upstream, whose state the metrics show for as long as it is there.
-    pub(crate) fn shown(config: &Config) -> Arc<Self> {
-        let is_shown = (config.is_http() || config.is_child()) && config.breaker.is_some();
-        let transitions = if is_shown { Transitions::of(&config.name) } else { Transitions::default() };
-        let breaker = Arc::new(Self { transitions, ..Self::new(config.breaker.clone()) });
-        if is_shown {
-            let seen = Arc::downgrade(&breaker);
-            sampled::breaker(&config.name, move || Some(seen.upgrade()?.state(Instant::now())));
+    /// Creates the breaker of an upstream. While it exists, the metrics show its state, unless the configuration turns it off.
+    pub(crate) fn shown(upstream: &str, config: Option<BreakerConfig>) -> Arc<Self> {
+        if config.is_none() {
+            return Arc::new(Self::new(None));
         }
+        let breaker = Arc::new(Self { transitions: Transitions::of(upstream), ..Self::new(config) });
+        let seen = Arc::downgrade(&breaker);
+        sampled::breaker(upstream, move || Some(seen.upgrade()?.state(Instant::now())));
         breaker
     }
 
