@@ -4,6 +4,8 @@
 pub mod config;
 // Whose an instance of an upstream is, and what it is told that it may ask.
 mod owner;
+// What an upstream is told in its handshake that may be asked here.
+mod declaring;
 // When an upstream is started again: jittered delays that double, and a budget.
 mod backoff;
 // What is shown of an upstream: its phase, its conditions, and what was last reported.

@@ -14,14 +14,11 @@ mod discover;
 pub(crate) mod fault;
 // Meets what lists and calls tools, each by itself, and knows nothing else of the protocol.
 mod tools_only;
-// What an upstream is told in its handshake that may be asked here.
-mod declaring;
 // The name of a call's principal, as an upstream is told it.
 mod principal;
 // What was lost with a session at an upstream: its client is told in the first result of the session that came in its place.
 pub(crate) mod loss;
 
-pub(crate) use declaring::{declares, declares_now, declares_of};
 #[cfg(test)]
 pub(crate) use profile::Offer;
 pub(crate) use profile::Peer;
