@@ -1,5 +1,6 @@
 //! Who hears what arrives on a link and belongs to no exchange.
 
+use super::condition::Condition;
 use super::exchange::mailbox::Mailbox;
 use super::questions::{Answer, AnswerTo, Asker};
 use crate::health::{Cause, CauseCode};
@@ -8,7 +9,6 @@ use crate::metrics::edges::Bytes;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Id;
 use crate::protocol::value::Object;
-use crate::upstream::status::Condition;
 use std::sync::Arc;
 
 /// Takes what belongs to no exchange. Nothing here waits: a link's reader calls it.

@@ -6,10 +6,14 @@ pub(crate) mod exchange;
 pub(crate) mod questions;
 // A live connection to an upstream, and one request on it with the frames that belong to it.
 pub(crate) mod link;
+// Conditions that keep an upstream from being well while it is up.
+pub(crate) mod condition;
 // Who hears what arrives on a link and belongs to no exchange.
 pub(crate) mod events;
 // Whether anything was heard of an upstream since somebody last began to listen.
 pub(crate) mod liveness;
+// Random numbers that spread retries over time.
+pub(crate) mod jitter;
 // The tasks that a link's calls were given.
 mod task_tokens;
 // What we say of ourselves to upstreams: never a client's name, and no capability that nobody has.

@@ -56,7 +56,7 @@ impl HttpSession {
                 Err(lost @ (Lost::Session(_) | Lost::Unsent(_))) => return Some(lost),
                 Err(lost) => self.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
             }
-            let pause = pace.next(crate::upstream::backoff::random());
+            let pause = pace.next(crate::upstream::transport::jitter::random());
             sleep(place.retry.unwrap_or_default().max(pause)).await;
         }
     }

@@ -6,7 +6,7 @@ use super::outbox::Batch;
 use crate::health::{Cause, CauseCode};
 use crate::memory::budget::UNCOUNTED;
 use crate::runtime::poll::poll_when_woken;
-use crate::upstream::status::Condition;
+use crate::upstream::transport::condition::Condition;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};

@@ -3,7 +3,7 @@
 use super::verdict::seconds;
 use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::message::Body;
-use crate::upstream::status::Condition;
+use crate::upstream::transport::condition::Condition;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::client::HttpClient;

@@ -3,7 +3,7 @@
 use crate::health::{Cause, CauseCode};
 use crate::metrics::edges::Bytes;
 use crate::runtime::watched::Watch;
-use crate::upstream::status::Condition;
+use crate::upstream::transport::condition::Condition;
 use crate::upstream::transport::events::LinkEvents;
 use socket2::SockRef;
 use std::error::Error;
