@@ -218,4 +218,20 @@ fn ended(link: &Link, fault: Fault) -> Fault {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_grows_old_and_a_choice_stands_above_it() {
+        let now = Instant::now();
+        let mut memory = EraMemory::default();
+        assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
+        memory.note(Era::Legacy, now);
+        assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Handshake);
+        assert_eq!(memory.plan(EraChoice::Modern, Era::Modern, now), ProbePlan::Discover);
+        memory.note(Era::Legacy, now + AGE_MAX / 2);
+        assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now + AGE_MAX), ProbePlan::Ask);
+        memory.forget();
+        assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
+    }
+}

@@ -26,5 +26,7 @@ pub(crate) mod stdio;
 pub(crate) mod http;
 // Where upstreams on the network are: addresses, connections.
 mod dial;
+#[cfg(test)]
+pub(crate) mod recorder;
 // HTTP+SSE, WebSocket and lines over a connection as pipes.
 pub mod remote;

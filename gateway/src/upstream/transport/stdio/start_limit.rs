@@ -178,9 +178,15 @@ impl StartPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::tests::rig::{Rig, config};
+    use crate::runtime::Tasks;
+    use crate::upstream::transport::pipe::read;
+    use crate::upstream::transport::recorder::Recorder;
     use std::future::{pending, ready};
     use tokio::time::Instant;
+
+    fn pipe() -> Arc<Pipe> {
+        Pipe::new(Arc::<Recorder>::default(), Tasks::new())
+    }
 
     #[test]
     fn one_clients_instances_are_started_by_turns_with_anothers() {
@@ -211,22 +217,22 @@ mod tests {
             begun.elapsed()
         };
         let others = async {
-            let mut speaks = Rig::new(config());
+            let speaks = pipe();
             let start = first.turn(pending()).await;
             let (held, ()) = tokio::join!(
                 async {
-                    start.hold(speaks.pipe.clone(), || None).await;
+                    start.hold(speaks.clone(), || None).await;
                     begun.elapsed()
                 },
-                speaks.far.write("a word, whatever it is")
+                async { drop(read(&speaks, &b"a word, whatever it is\n"[..], 4096).await) }
             );
             assert_eq!(held, Duration::ZERO, "a word is enough");
-            let hangs = Rig::new(config());
-            second.turn(pending()).await.hold(hangs.pipe.clone(), || None).await;
+            let hangs = pipe();
+            second.turn(pending()).await.hold(hangs.clone(), || None).await;
             assert_eq!(begun.elapsed(), SILENCE);
-            let ends = Rig::new(config());
-            ends.pipe.close("it ended".into());
-            third.turn(pending()).await.hold(ends.pipe.clone(), || None).await;
+            let ends = pipe();
+            ends.close("it ended".into());
+            third.turn(pending()).await.hold(ends.clone(), || None).await;
         };
         assert_eq!(tokio::join!(last, others).0, SILENCE);
         // Who no longer waits is nobody's hindrance.
@@ -277,10 +283,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_does_nothing_keeps_nobody_waiting_and_who_works_is_waited_for() {
-        let rig = Rig::new(config());
+        let quiet = pipe();
         let held = async |starts: &StartLimit, worked: &dyn Fn() -> Option<u64>| {
             let begun = Instant::now();
-            starts.ticket(None).turn(pending()).await.hold(rig.pipe.clone(), worked).await;
+            starts.ticket(None).turn(pending()).await.hold(quiet.clone(), worked).await;
             begun.elapsed()
         };
         let (alone, busy) = (StartLimit::new(2), StartLimit::new(1));

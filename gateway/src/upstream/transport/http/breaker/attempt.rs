@@ -156,31 +156,28 @@ pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
 mod tests {
     use super::super::verdict::Verdict;
     use super::*;
-    use crate::health::row::State;
+    use crate::runtime::Tasks;
     use crate::upstream::config::BreakerConfig;
     use crate::upstream::config::Remote;
-    use crate::upstream::tests::rig::{Rig, config};
     use crate::upstream::transport::http::Breaker;
+    use crate::upstream::transport::recorder::Recorder;
     use std::sync::Barrier;
 
     /// So often two outcomes come at the same time.
     const ROUNDS: usize = 5_000;
 
     /// An upstream with a breaker that opens after so many failures.
-    fn stage(failures: u32) -> (Rig, Arc<HttpClient>) {
-        let rig = Rig::new(config());
-        rig.instance.status.came_up();
+    fn stage(failures: u32) -> (Arc<Recorder>, Arc<HttpClient>) {
+        let recorder = Arc::<Recorder>::default();
         let breaker = Breaker::new(Some(BreakerConfig { failures, open_for: Duration::from_secs(3600) }));
         let remote = Remote::new("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
-        let wire =
-            HttpClient::new((&remote, None), 4096, breaker.into(), rig.instance.clone(), rig.tasks.clone()).unwrap();
-        (rig, wire)
+        let wire = HttpClient::new((&remote, None), 4096, breaker.into(), recorder.clone(), Tasks::new()).unwrap();
+        (recorder, wire)
     }
 
     #[tokio::test]
     async fn whether_an_upstream_answers_or_only_asks_for_calm_is_told_apart() {
-        let (rig, wire) = stage(2);
-        let _instance = &rig.instance;
+        let (_recorder, wire) = stage(2);
         let calm = || Err(Lost::Unknown(Cause::new(CauseCode::RateLimited, "ENHANCE_YOUR_CALM")));
         let closed =
             || Err(Lost::Unknown(Cause::new(CauseCode::ReusedConnectionLost, "it closed the idle connection")));
@@ -198,14 +195,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_open_breaker_is_shown_and_a_closed_one_is_not_although_outcomes_cross() {
-        let ((rig, wire), turn) = (stage(1), Barrier::new(2));
+        let ((recorder, wire), turn) = (stage(1), Barrier::new(2));
         let outcomes = |outcome: Result<Body, Lost>| {
             for _ in 0..ROUNDS {
                 turn.wait();
                 judge(&wire, &outcome);
                 turn.wait();
                 let is_open = wire.breaker.is_marked();
-                assert_eq!(rig.board.snapshot()[0].state == State::Degraded, is_open);
+                assert_eq!(recorder.condition(Condition::Failing).is_some(), is_open);
             }
         };
         std::thread::scope(|threads| {

@@ -133,9 +133,9 @@ mod tests {
     use crate::runtime::Tasks;
     use crate::runtime::watched::Pieces;
     use crate::upstream::config::Remote;
-    use crate::upstream::tests::rig::{Rig, config};
     use crate::upstream::transport::http::connection::epoch::ConnectionEpoch;
     use crate::upstream::transport::http::connection::flow::Unread;
+    use crate::upstream::transport::recorder::Recorder;
     use futures_util::future::join_all;
     use http::{HeaderMap, Request};
 
@@ -143,7 +143,7 @@ mod tests {
     async fn those_who_find_no_connection_wait_for_the_one_that_is_opened_and_fail_with_it() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let unread = Unread::new(Rig::new(config()).instance);
+        let unread = Unread::new(Arc::<Recorder>::default());
         let epoch = Arc::<ConnectionEpoch>::default();
         let remote = Remote::new(url, HeaderMap::new());
         let dialer = Connector::new(&remote, Tasks::new(), epoch, unread).unwrap();

@@ -1,32 +1,55 @@
 //! A server's end of the connection, played byte by byte with the clock paused.
 
 use super::*;
-use crate::call::reply::{Reply, Step};
-use crate::health::row::State;
 use crate::memory::budget::Budget;
 use crate::protocol::frame::Method;
 use crate::protocol::framing::websocket::write_head;
-use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use crate::runtime::turns_beside;
-use crate::upstream::tests::rig::{Rig, call, config};
+use crate::upstream::transport::condition::Condition;
+use crate::upstream::transport::exchange::Request;
+use crate::upstream::transport::exchange::mailbox::Arrival;
+use crate::upstream::transport::pipe::PipeExchange;
+use crate::upstream::transport::recorder::Recorder;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 
-const LEGACY: Revision = Revision::V2025_06_18;
 const MAX: usize = 8 << 20;
 const NOTICE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
 
-/// An upstream over a WebSocket, and its end of the connection, which holds so much in either direction.
-fn stage(mut rig: Rig, room: usize) -> (Rig, DuplexStream) {
-    let (near, far) = duplex(room);
-    rig.pipe = Pipe::new(rig.instance.clone(), rig.tasks.clone());
-    run(near, &rig.pipe, MAX, &rig.tasks);
-    rig.met(LEGACY, "{}");
-    rig.instance.status.came_up();
-    (rig, far)
+/// An upstream over a WebSocket.
+struct Stage {
+    recorder: Arc<Recorder>,
+    pipe: Arc<Pipe>,
+    tasks: Tasks,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self::within(&Budget::default())
+    }
+
+    /// Limits the memory for what the upstream sends.
+    fn within(budget: &Budget) -> Self {
+        let (recorder, tasks) = (Recorder::within(budget), Tasks::new());
+        Self { pipe: Pipe::new(recorder.clone(), tasks.clone()), recorder, tasks }
+    }
+
+    /// Connects it; the other end holds so many bytes in either direction.
+    fn connect(self, room: usize) -> (Self, DuplexStream) {
+        let (near, far) = duplex(room);
+        run(near, &self.pipe, MAX, &self.tasks);
+        (self, far)
+    }
+
+    fn call(&self, params: &str) -> PipeExchange {
+        let params = Object::parse(Bytes::copy_from_slice(params.as_bytes())).unwrap();
+        self.pipe.exchange(&Request::new(&Method::ToolsCall, &params, None)).unwrap()
+    }
 }
 
 /// A frame of a server.
@@ -67,41 +90,31 @@ async fn so_far(far: &mut DuplexStream) -> Vec<(u8, Vec<u8>)> {
     frames(&all)
 }
 
-fn shown(rig: &Rig) -> (State, String) {
-    let health = rig.board.snapshot().remove(0);
-    (health.state, health.cause.unwrap_or_default().full().into_owned())
-}
-
-fn large() -> crate::call::Call {
-    let text = "x".repeat(600 * 1024);
-    call(LEGACY, Method::ToolsCall, &format!(r#"{{"name":"t","arguments":{{"text":"{text}"}}}}"#))
-}
-
-async fn refused(reply: &mut Reply) -> String {
-    match bounded(reply.next()).await {
-        Step::Done(outcome) => format!("{outcome:?}"),
-        Step::Event(event) => panic!("{event:?}"),
+async fn lost(exchange: &mut PipeExchange) -> String {
+    match bounded(poll_fn(|cx| exchange.poll(cx))).await {
+        Arrival::Lost(lost) => lost.text().full().into_owned(),
+        other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_many_pings_the_newest_is_answered_and_the_connection_goes_on() {
-    let (rig, mut far) = stage(Rig::new(config()), 64);
+    let (stage, mut far) = Stage::new().connect(64);
     for number in 0..1000_u32 {
         bounded(far.write_all(&frame(0x89, &number.to_be_bytes()))).await.expect("it reads all of them");
     }
     sleep(Duration::from_secs(7)).await;
-    let (state, cause) = shown(&rig);
-    assert_eq!((state, cause.contains("input not read")), (State::Degraded, true), "{cause}");
+    let unread = stage.recorder.condition(Condition::Unread);
+    assert!(unread.as_ref().is_some_and(|cause| cause.contains("input not read")), "{unread:?}");
     let pongs = so_far(&mut far).await;
     assert!(pongs.iter().all(|(first, _)| *first == 0x8a) && pongs.len() < 100, "{} pongs", pongs.len());
     assert_eq!(pongs.last().expect("one came").1, 999_u32.to_be_bytes(), "the newest is answered");
-    assert_eq!((shown(&rig).0, rig.pipe.is_closed()), (State::Ready, false));
+    assert_eq!((stage.recorder.condition(Condition::Unread), stage.pipe.is_closed()), (None, false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_on_pinging_and_never_reads_is_given_up() {
-    let (rig, mut far) = stage(Rig::new(config()), 256);
+    let (stage, mut far) = Stage::new().connect(256);
     let begun = Instant::now();
     let pinging = async {
         // Fewer a second than are too many in any case.
@@ -110,7 +123,7 @@ async fn a_server_that_goes_on_pinging_and_never_reads_is_given_up() {
         }
     };
     bounded(pinging).await;
-    let cause = rig.pipe.closed().await;
+    let cause = stage.pipe.closed().await;
     assert_eq!(cause.code(), CauseCode::InputNotRead, "{cause:?}");
     assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
@@ -118,8 +131,8 @@ async fn a_server_that_goes_on_pinging_and_never_reads_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_message_counts_while_it_comes_and_is_dropped_where_there_is_no_memory() {
     let budget = Budget::new(4 << 20);
-    let (rig, mut far) = stage(Rig::within(&budget, config()), 64 * 1024);
-    let mut reply = rig.upstream().call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#));
+    let (stage, mut far) = Stage::within(&budget).connect(64 * 1024);
+    let mut call = stage.call(r#"{"name":"t"}"#);
     sleep(Duration::from_millis(1)).await;
     let asked = so_far(&mut far).await;
     let id = crate::protocol::json::get(&asked[0].1, "id").map(|raw| String::from_utf8_lossy(raw).into_owned());
@@ -136,9 +149,9 @@ async fn a_message_counts_while_it_comes_and_is_dropped_where_there_is_no_memory
     sleep(Duration::from_millis(1)).await;
     assert!(budget.used() < 1 << 20, "{} bytes are counted", budget.used());
     bounded(far.write_all(&frame(0x80, b"\"}}"))).await.unwrap();
-    let said = refused(&mut reply).await;
+    let said = lost(&mut call).await;
     assert!(said.contains("the response was dropped"), "{said}");
-    assert!(!rig.pipe.is_closed(), "the next message is taken");
+    assert!(!stage.pipe.is_closed(), "the next message is taken");
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,12 +164,12 @@ async fn a_flood_of_any_frames_leaves_others_their_turns() {
         ("pieces", frame(0x01, b" "), frame(0x00, b" "), frame(0x80, NOTICE)),
         ("blank messages", Vec::new(), frame(0x81, b" "), frame(0x81, NOTICE)),
     ] {
-        let rig = Rig::new(config());
+        let stage = Stage::new();
         // As many as each message earns, so that the connection goes on.
         let group = [begin, one.repeat(WITH_A_MESSAGE as usize), end].concat();
         let bytes = group.repeat(FRAMES / WITH_A_MESSAGE as usize);
         let mut cause = None;
-        let flood = async { cause = Some(read(&rig.pipe, &mut &bytes[..], MAX, &Controls::default()).await) };
+        let flood = async { cause = Some(read(&stage.pipe, &mut &bytes[..], MAX, &Controls::default()).await) };
         let turns = turns_beside(flood).await;
         assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
         assert_eq!(cause.map(|cause| cause.code()), Some(CauseCode::ConnectionLost), "all of them are taken: {name}");
@@ -173,13 +186,13 @@ async fn frames_that_ask_for_nothing_are_taken_within_measure_and_end_the_connec
         ("blank messages", Vec::new(), blank(1), 1000),
         ("long blank messages", Vec::new(), blank(4096), 200),
     ] {
-        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        let (stage, mut far) = Stage::new().connect(64 * 1024);
         far.write_all(&[begin, one.repeat(most)].concat()).await.unwrap();
         sleep(Duration::from_millis(1)).await;
-        assert!(!rig.pipe.is_closed(), "{most} {name} are taken");
+        assert!(!stage.pipe.is_closed(), "{most} {name} are taken");
         // And so many a second: since the first millisecond none has been earned.
         far.write_all(&one.repeat(2)).await.unwrap();
-        let cause = bounded(rig.pipe.closed()).await;
+        let cause = bounded(stage.pipe.closed()).await;
         assert_eq!(cause.code(), CauseCode::ResponseInvalid, "{name}");
         assert!(cause.full().contains("too many WebSocket frames"), "{cause:?}");
         let (first, payload) = so_far(&mut far).await.pop().expect("a close frame comes");
@@ -204,12 +217,12 @@ async fn how_a_connection_ends_is_told_as_it_was() {
         cases.push((bytes, closed(code), "which is not a valid close code", Some(vec![0x03, 0xea])));
     }
     for (bytes, code, says, answer) in cases {
-        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        let (stage, mut far) = Stage::new().connect(64 * 1024);
         let _ = far.write_all(&bytes).await;
         if answer.is_none() {
             far.shutdown().await.unwrap();
         }
-        let cause = bounded(rig.pipe.closed()).await;
+        let cause = bounded(stage.pipe.closed()).await;
         assert_eq!(cause.code(), code, "{cause:?}");
         assert!(cause.full().contains(says), "{cause:?}");
         if let Some(answer) = answer {
@@ -221,17 +234,17 @@ async fn how_a_connection_ends_is_told_as_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_does_not_read_is_shown_and_given_up_where_a_part_of_an_ended_call_is_stuck() {
-    let config = crate::upstream::config::Config { call_timeout: Some(Duration::from_secs(3)), ..config() };
     let budget = Budget::new(64 << 20);
-    let (rig, _far) = stage(Rig::within(&budget, config), 64 * 1024);
-    let mut reply = rig.upstream().call(large());
+    let (stage, _far) = Stage::within(&budget).connect(64 * 1024);
+    let call = stage.call(&format!(r#"{{"name":"t","arguments":{{"text":"{}"}}}}"#, "x".repeat(600 * 1024)));
     sleep(Duration::from_millis(1)).await;
     assert!(budget.used() > 500 * 1024, "{} bytes are counted", budget.used());
-    refused(&mut reply).await;
+    sleep(Duration::from_secs(3)).await;
+    drop(call);
     sleep(Duration::from_secs(4)).await;
-    let (state, cause) = shown(&rig);
-    assert_eq!((state, cause.contains("input not read")), (State::Degraded, true), "{cause}");
-    let cause = bounded(rig.pipe.closed()).await;
+    let unread = stage.recorder.condition(Condition::Unread);
+    assert!(unread.as_ref().is_some_and(|cause| cause.contains("input not read")), "{unread:?}");
+    let cause = bounded(stage.pipe.closed()).await;
     assert_eq!(cause.code(), CauseCode::InputNotRead, "{cause:?}");
     assert!(budget.used() < 100 * 1024, "{} bytes are counted", budget.used());
 }
@@ -250,23 +263,23 @@ async fn steadily(far: &mut DuplexStream, pause: Duration, frames: impl Iterator
 async fn a_message_that_does_not_go_on_or_trickles_ends_the_connection_and_a_slow_steady_one_is_taken() {
     let second = Duration::from_secs(1);
     for (name, next) in [("nothing", None), ("a byte", Some(frame(0x00, b"x"))), ("pings", Some(frame(0x89, b"x")))] {
-        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        let (stage, mut far) = Stage::new().connect(64 * 1024);
         far.write_all(&frame(0x01, &[b' '; 40_000])).await.unwrap();
         let begun = Instant::now();
         let frames = next.into_iter().cycle().take(300);
-        let (cause, ()) = tokio::join!(bounded(rig.pipe.closed()), steadily(&mut far, second, frames));
+        let (cause, ()) = tokio::join!(bounded(stage.pipe.closed()), steadily(&mut far, second, frames));
         assert!(cause.full().contains("did not go on") && begun.elapsed().as_secs() >= 30, "{name}: {cause:?}");
         let frames = so_far(&mut far).await;
         assert_eq!(frames.last().map(|(first, payload)| (*first, &payload[..2])), Some((0x88, &[0x03, 0xf0][..])));
     }
-    let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+    let (stage, mut far) = Stage::new().connect(64 * 1024);
     far.write_all(&frame(0x01, b"{")).await.unwrap();
     steadily(&mut far, 20 * second, std::iter::repeat_n(frame(0x00, &[b' '; 400_000]), 20)).await;
-    assert!(!rig.pipe.is_closed(), "20 KB/s are fast enough");
+    assert!(!stage.pipe.is_closed(), "20 KB/s are fast enough");
     // Between messages there may be silence.
     far.write_all(&frame(0x80, b"}")).await.unwrap();
     sleep(Duration::from_secs(3600)).await;
-    assert!(!rig.pipe.is_closed());
+    assert!(!stage.pipe.is_closed());
 }
 
 #[tokio::test]
@@ -274,9 +287,8 @@ async fn a_close_frame_arrives_though_the_server_sends_on() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (mut far, _) = listener.accept().await.unwrap();
-    let mut rig = Rig::new(config());
-    rig.pipe = Pipe::new(rig.instance.clone(), rig.tasks.clone());
-    run(near, &rig.pipe, MAX, &rig.tasks);
+    let stage = Stage::new();
+    run(near, &stage.pipe, MAX, &stage.tasks);
     let flood = [frame(0x82, b"{}"), vec![b'x'; 4 << 20]].concat();
     far.write_all(&flood).await.expect("it is read to its end");
     far.shutdown().await.unwrap();

@@ -1,8 +1,8 @@
 //! Breaks in words, upstreams that take nothing, and ends that are noticed before a write.
 
 use super::*;
-use crate::protocol::revision::Revision;
-use crate::upstream::tests::rig::{Rig, config};
+use crate::runtime::Tasks;
+use crate::upstream::transport::recorder::Recorder;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -58,16 +58,13 @@ fn unread_bytes_and_an_end_forbid_the_next_write_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {
-    let rig = Rig::new(config());
-    rig.met(Revision::V2025_11_25, "{}");
-    rig.instance.status.came_up();
-    let (flow, unread) = (Arc::new(Flow::default()), Unread::new(rig.instance.clone()));
+    let (tasks, recorder) = (Tasks::new(), Arc::<Recorder>::default());
+    let (flow, unread) = (Arc::new(Flow::default()), Unread::new(recorder.clone()));
     let watched = flow.clone();
-    rig.tasks.spawn_until_end(async move { watched.watch(&unread).await });
+    tasks.spawn_until_end(async move { watched.watch(&unread).await });
     let shown = || {
-        let health = rig.board.snapshot().remove(0);
-        let texts = [health.cause, health.last_error.map(|error| error.cause)];
-        texts.map(|cause| cause.map(|cause| cause.full().contains("input not read for 5 s")))
+        let texts = [recorder.condition(Condition::Unread), recorder.last_failure()];
+        texts.map(|text| text.map(|text| text.contains("input not read for 5 s")))
     };
     let mut way = FlowWatch(flow.clone());
     Watch::<TcpStream>::wrote(&mut way, true);
@@ -79,7 +76,7 @@ async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {
     sleep(LOOK * (SHOWN_AFTER - 1)).await;
     assert_eq!(shown(), [None, None]);
     sleep(LOOK * 3).await;
-    assert_eq!(shown(), [Some(true), Some(true)], "the state says it, and the last error");
+    assert_eq!(shown(), [Some(true), Some(true)], "the condition says it, and the last failure");
     Watch::<TcpStream>::wrote(&mut way, false);
     sleep(LOOK * 2).await;
     assert_eq!(shown(), [None, Some(true)]);

@@ -6,7 +6,7 @@ use super::super::idle::IDLE_MAX_PLAIN;
 use super::*;
 use crate::runtime::Tasks;
 use crate::upstream::config::Remote;
-use crate::upstream::tests::rig::{Rig, config};
+use crate::upstream::transport::recorder::Recorder;
 use http::HeaderMap;
 use http_body_util::BodyExt;
 use std::io::{Read, Write};
@@ -88,7 +88,7 @@ struct Stage {
 
 fn stage() -> Stage {
     let (server, level, epoch) = (Server::start(), Tasks::new(), Arc::<ConnectionEpoch>::default());
-    let unread = Unread::new(Rig::new(config()).instance);
+    let unread = Unread::new(Arc::<Recorder>::default());
     let remote = Remote::new(server.url.clone(), HeaderMap::new());
     let pool = Pool::new(Connector::new(&remote, level, epoch.clone(), unread).unwrap());
     Stage { server, pool, epoch }

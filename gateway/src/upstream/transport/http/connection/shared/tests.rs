@@ -4,9 +4,9 @@ use super::{AGE_MAX, CONNECTION_WINDOW, EXCHANGES_MAX, Exchange, IDLE_MAX_TLS, S
 use crate::health::CauseCode;
 use crate::runtime::Tasks;
 use crate::runtime::watched::{Pieces, Watch, Watched};
-use crate::upstream::tests::rig::{Rig, config};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::connection::flow::{Flow, Unread};
+use crate::upstream::transport::recorder::Recorder;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use h2::Reason;
@@ -41,7 +41,7 @@ async fn connected_to(
     settings: &h2::server::Builder,
 ) -> (Arc<Shared>, Connection<DuplexStream, Bytes>) {
     let (near, far) = duplex(1 << 16);
-    let unread = Unread::new(Rig::new(config()).instance);
+    let unread = Unread::new(Arc::<Recorder>::default());
     let flow = Arc::<Flow>::default();
     let (near, watch) = (Watched::new(near, Counter(flow.clone())), (flow, unread));
     let opened = Shared::open(near, "up.example:443", tasks, (0, over.clone()), watch);

@@ -1,10 +1,13 @@
 //! The ladder over an in-memory pipe.
 
-use super::*;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
+use crate::upstream::peer::fault::{Fault, FaultKind};
+use crate::upstream::peer::probe::{ProbePlan, meet};
 use crate::upstream::tests::rig::{Far, Rig, config};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
 const SHAKEN: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}"#;
@@ -95,20 +98,6 @@ async fn an_end_after_the_question_is_told_apart_from_an_end_after_the_handshake
         let (met, ()) = tokio::join!(meet(&link, plan, &forms), end);
         assert_eq!(met.err().unwrap().kind, kind);
     }
-}
-
-#[test]
-fn a_verdict_grows_old_and_a_choice_stands_above_it() {
-    let now = Instant::now();
-    let mut memory = EraMemory::default();
-    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
-    memory.note(Era::Legacy, now);
-    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Handshake);
-    assert_eq!(memory.plan(EraChoice::Modern, Era::Modern, now), ProbePlan::Discover);
-    memory.note(Era::Legacy, now + AGE_MAX / 2);
-    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now + AGE_MAX), ProbePlan::Ask);
-    memory.forget();
-    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
 }
 
 #[tokio::test(start_paused = true)]
