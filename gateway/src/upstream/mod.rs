@@ -10,10 +10,6 @@ mod declaring;
 mod backoff;
 // What is shown of an upstream: its phase, its conditions, and what was last reported.
 mod status;
-// Live connections to upstreams: what is sent, what belongs to it, how it ends.
-mod transport;
-// Who is at the other end of a link: its era, its revision, what it offers.
-mod peer;
 // The token that an upstream is shown, where that is fetched while the gateway runs.
 mod credentials;
 /// Logins of persons at upstreams: made by a command or a page of the gateway, kept, and ended.
@@ -35,8 +31,9 @@ pub use instance::inventory;
 pub use instance::masked::notification as masked_notification;
 pub use instance::subscriptions::SessionLevels;
 pub use status::notice;
-pub use transport::remote;
-pub use transport::stdio::start_limit::StartLimit;
+pub use trunkline_client::transport::remote;
+pub use trunkline_client::transport::stdio::start_limit::StartLimit;
+pub(crate) use trunkline_client::{peer, transport};
 
 use notice::Notice;
 

@@ -21,4 +21,4 @@ mod source;
 // The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 mod tokens;
 
-pub(crate) use tokens::{OfLogin, Tokens};
+pub(crate) use tokens::{OfLogin, SharedTokens, Tokens};

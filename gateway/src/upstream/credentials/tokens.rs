@@ -342,26 +342,28 @@ impl Tokens {
     }
 }
 
-/// Implemented for the shared pointer, because a fetch keeps the tokens while its task runs.
-impl TokenSource for Arc<Tokens> {
+/// The tokens of an upstream as the source of its transport. Shared, because a fetch keeps them while its task runs.
+pub(crate) struct SharedTokens(pub(crate) Arc<Tokens>);
+
+impl TokenSource for SharedTokens {
     fn is_active(&self) -> bool {
-        self.are_shown()
+        self.0.are_shown()
     }
 
     fn current(&self, tasks: &Tasks) -> Option<Arc<Token>> {
-        self.at_hand(tasks)
+        self.0.at_hand(tasks)
     }
 
     fn fetch<'a>(&'a self, tasks: &'a Tasks) -> BoxFuture<'a, Fetched> {
-        Box::pin(self.fetched(tasks))
+        Box::pin(self.0.fetched(tasks))
     }
 
     fn can_replace(&self, refused: &Arc<Token>) -> bool {
-        self.may_replace(refused)
+        self.0.may_replace(refused)
     }
 
     fn replace<'a>(&'a self, refused: &'a Arc<Token>, tasks: &'a Tasks) -> BoxFuture<'a, Fetched> {
-        Box::pin(self.in_place_of(refused, tasks))
+        Box::pin(self.0.in_place_of(refused, tasks))
     }
 
     fn explain<'a>(
@@ -370,7 +372,7 @@ impl TokenSource for Arc<Tokens> {
         is_of_client: bool,
         tasks: &'a Tasks,
     ) -> BoxFuture<'a, Option<LoginAdvice>> {
-        Box::pin(self.refused(refusal, is_of_client, tasks))
+        Box::pin(self.0.refused(refusal, is_of_client, tasks))
     }
 }
 

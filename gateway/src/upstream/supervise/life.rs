@@ -13,6 +13,7 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::{Dialect, EraChoice, OFFERS, Transport};
+use crate::upstream::credentials::SharedTokens;
 use crate::upstream::declaring::{declares, declares_now};
 use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
@@ -224,7 +225,7 @@ impl Supervisor {
         let hopeless = |why: String| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why));
         let remote = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
         let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
-        let tokens = instance.tokens.clone().map(|tokens| Arc::new(tokens) as Arc<dyn TokenSource>);
+        let tokens = instance.tokens.clone().map(|tokens| Arc::new(SharedTokens(tokens)) as Arc<dyn TokenSource>);
         let wire = HttpClient::new((remote, tokens), max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
         wire.shown_at(&instance.name);
         instance.admission.sessions.reach(&wire, &self.sessions);
