@@ -21,6 +21,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY gateway/Cargo.toml gateway/
 COPY gateway/admin/Cargo.toml gateway/admin/
 COPY gateway/call/Cargo.toml gateway/call/
+COPY gateway/client/Cargo.toml gateway/client/
 COPY gateway/downstream/Cargo.toml gateway/downstream/
 COPY gateway/foundation/Cargo.toml gateway/foundation/
 COPY gateway/policy/Cargo.toml gateway/policy/

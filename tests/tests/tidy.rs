@@ -134,8 +134,8 @@ const ROUND: [&str; 6] = [
     "gateway/src/config",
     "gateway/downstream/src/http",
     "gateway/src/router",
-    "gateway/src/upstream/transport",
-    "gateway/src/upstream/transport/http",
+    "gateway/client/src/transport",
+    "gateway/client/src/transport/http",
 ];
 
 #[test]

@@ -1,6 +1,7 @@
 //! When an upstream is started again: jittered delays that double, and a budget. Pure: the time is handed in.
 
 use super::config::Restart;
+pub(crate) use super::transport::jitter::random;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,11 +68,6 @@ impl Backoff {
         }
         starts
     }
-}
-
-/// A number in 0..1 for jitter.
-pub(crate) fn random() -> f64 {
-    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

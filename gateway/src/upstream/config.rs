@@ -1,39 +1,24 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
-// What an address stands for.
-mod address;
 // What an upstream is shown where that is fetched while the gateway runs.
 mod credentials;
-// How it is spoken to.
-mod dialect;
-// How an upstream is reached.
-mod transport;
-// Where a URL may lead.
-mod reach;
 // What a person has logged in for.
 mod login;
-// How an upstream is told whose call it is.
-mod told_identity;
-// What an upstream is secured with besides the authorities of the platform.
-mod trust;
 
 use crate::call::share::Rate;
 pub use crate::protocol::capabilities::Capabilities;
-use crate::protocol::revision::Era;
 pub use crate::protocol::value::Glob;
-pub use address::{gives_out_credentials, meant, numbers};
 use bytes::Bytes;
 pub use credentials::{ClientCredentials, Credentials, TokenCommand};
-pub use dialect::{Definitions, Dialect};
 pub use login::{Login, Registered};
-pub use reach::Reach;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-pub use told_identity::ToldIdentity;
-pub use transport::{ChildCommand, Place, Proxy, Remote, Transport};
-pub use trust::{Stamp, Trust};
+pub use trunkline_client::config::{
+    BreakerConfig, ChildCommand, Definitions, Dialect, EraChoice, Place, Proxy, Reach, Remote, Stamp, ToldIdentity,
+    Transport, Trust, gives_out_credentials, meant, numbers,
+};
 
 /// Whether what upstreams offer is kept for the next start, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -235,38 +220,6 @@ pub enum Start {
     Manual,
 }
 
-/// Whether the era of an upstream is probed or given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EraChoice {
-    /// Probed once per link, and remembered.
-    #[default]
-    Auto,
-    /// Handshake at once.
-    Legacy,
-    /// Never a handshake.
-    Modern,
-}
-
-impl From<Era> for EraChoice {
-    fn from(era: Era) -> Self {
-        match era {
-            Era::Legacy => Self::Legacy,
-            Era::Modern => Self::Modern,
-        }
-    }
-}
-
-impl EraChoice {
-    /// The word for it in the configuration.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
-}
-
 /// Kinds of questions, as a child may be told that it can ask them; the first is told where nothing is said.
 pub const OFFERS: [(&str, Capabilities); 3] = [
     ("elicitation", Capabilities::FORM.with(Capabilities::URL)),
@@ -336,21 +289,6 @@ pub struct Checks {
 impl Default for Checks {
     fn default() -> Self {
         Self { interval: Some(Duration::from_secs(30)), timeout: Duration::from_secs(5), unhealthy_after: 3 }
-    }
-}
-
-/// When a remote upstream that fails is left alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BreakerConfig {
-    /// After so many failures in a row.
-    pub failures: u32,
-    /// For so long; then one call tries.
-    pub open_for: Duration,
-}
-
-impl Default for BreakerConfig {
-    fn default() -> Self {
-        Self { failures: 5, open_for: Duration::from_secs(15) }
     }
 }
 

@@ -4,14 +4,16 @@
 pub mod config;
 // Whose an instance of an upstream is, and what it is told that it may ask.
 mod owner;
+// What an upstream is told in its handshake that may be asked here.
+mod declaring;
 // When an upstream is started again: jittered delays that double, and a budget.
 mod backoff;
 // What is shown of an upstream: its phase, its conditions, and what was last reported.
 mod status;
-// Live connections to upstreams: what is sent, what belongs to it, how it ends.
-mod transport;
-// Who is at the other end of a link: its era, its revision, what it offers.
-mod peer;
+// The token that an upstream is shown, where that is fetched while the gateway runs.
+mod credentials;
+/// Logins of persons at upstreams: made by a command or a page of the gateway, kept, and ended.
+pub mod logins;
 // One instance of an upstream: its parts (admission, inventory, subscriptions, questions), and what its link tells them.
 mod instance;
 // One call to an upstream, or one task: admitted, sent, answered within its deadlines.
@@ -29,8 +31,9 @@ pub use instance::inventory;
 pub use instance::masked::notification as masked_notification;
 pub use instance::subscriptions::SessionLevels;
 pub use status::notice;
-pub use transport::remote;
-pub use transport::stdio::start_limit::StartLimit;
+pub use trunkline_client::transport::remote;
+pub use trunkline_client::transport::stdio::start_limit::StartLimit;
+pub(crate) use trunkline_client::{peer, transport};
 
 use notice::Notice;
 

@@ -28,7 +28,7 @@ use crate::router::config::Strategy;
 use crate::secrets::mask;
 use crate::telemetry::audit::unusable;
 use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCommand};
-use crate::upstream::remote::logged_in;
+use crate::upstream::logins::logged_in;
 
 use super::personal;
 use destination::Destination;

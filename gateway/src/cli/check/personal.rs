@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::config::fault::{Fault, printable};
 use crate::upstream::config::Login;
-use crate::upstream::remote::logged_in;
-use crate::upstream::remote::logins::StoredLogins;
+use crate::upstream::logins::{StoredLogins, logged_in};
 
 /// Whether those who call are told apart at an upstream: then nobody's login is missing there, since each principal may come with its own.
 pub(super) fn is_of_each(login: &Login, config: &Config) -> bool {

@@ -19,7 +19,7 @@ use crate::config::import::told;
 use crate::policy::config::moment::in_words;
 use crate::runtime::Tasks;
 use crate::upstream::config::Login;
-use crate::upstream::remote::{LoggedIn, Page, log_in};
+use crate::upstream::logins::{LoggedIn, Page, log_in};
 
 /// The file that the browser is given, and how long the page is good for.
 const FILE: &str = "trunkline-login-link.html";

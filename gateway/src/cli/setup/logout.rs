@@ -19,7 +19,7 @@ use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::say;
 use crate::upstream::config::{Config, Login};
-use crate::upstream::remote::logins::{LoggedOut, StoredLogins};
+use crate::upstream::logins::{LoggedOut, StoredLogins};
 
 /// Ends the logins that are meant. Each outcome is told, whatever becomes of the others.
 pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use crate::policy::config::{Auth, Issuer};
 use crate::policy::oauth::{Asked, Issuers, Provider};
 use crate::runtime::Tasks;
-use crate::upstream::remote::IdentityProvider;
+use crate::upstream::logins::IdentityProvider;
 use std::sync::Arc;
 
 /// Those of a configuration, asked by tasks of this level.

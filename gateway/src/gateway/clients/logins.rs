@@ -12,7 +12,7 @@ use crate::runtime::Tasks;
 use crate::upstream;
 use crate::upstream::Upstream;
 use crate::upstream::config::Login;
-use crate::upstream::remote::logins::{BegunLogin, Reached};
+use crate::upstream::logins::{BegunLogin, Reached};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;

@@ -1,10 +1,10 @@
 //! What an upstream is shown where that is fetched while the gateway runs: a token, and where it comes from.
 
 use super::login::Login;
-use super::transport::Remote;
 use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
+use trunkline_client::config::Remote;
 
 /// Where the token for an upstream comes from.
 #[derive(Clone, PartialEq)]

@@ -1,11 +1,11 @@
 //! An upstream that a person logs in to (OAuth): what is known of it before, and where the login is kept.
 
-use super::reach::Reach;
-use super::transport::Remote;
 use http::HeaderMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trunkline_client::config::Reach;
+use trunkline_client::config::Remote;
 
 /// What a person logs in to.
 #[derive(Clone, PartialEq)]

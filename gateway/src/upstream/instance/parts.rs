@@ -20,6 +20,7 @@ use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::{Key, Object};
 use crate::upstream::backoff::Starts;
 use crate::upstream::config::{Config, Credentials, Sharing};
+use crate::upstream::credentials::Tokens;
 use crate::upstream::instance::task_progress::TaskProgress;
 use crate::upstream::owner::{Holder, Ownership};
 use crate::upstream::peer::eras::{SpokenEra, Trial};
@@ -27,7 +28,6 @@ use crate::upstream::status::notice::{Notice, Notices, Others};
 use crate::upstream::status::{Condition, Status};
 use crate::upstream::transport::events::{IncomingRequest, LinkEvents};
 use crate::upstream::transport::http::Breaker;
-use crate::upstream::transport::http::credentials::Tokens;
 use crate::upstream::transport::questions::Asker;
 use crate::upstream::transport::stdio::Children;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Instance {
         let level = primary.wanted.level_of_sessions(&primary.owner.audience(), &primary.config.name);
         let instance = Self {
             primary: Some(primary.clone()),
-            trial: Some(Trial::new()),
+            trial: Some(Trial::default()),
             admission: primary.admission.beside(&config, status.handle.traffic()),
             starts: primary.starts.clone(),
             breaker: primary.breaker.clone(),
@@ -236,7 +236,7 @@ impl Instance {
         Self {
             name: config.name.clone(),
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
-            breaker: Breaker::shown(&config),
+            breaker: breaker(&config),
             tokens: tokens(&config),
             counted: Counted::default(),
             rates: CallRates::of(&config),
@@ -266,6 +266,14 @@ impl Instance {
         if let (Some(primary), Holder::Principal(_)) = (&self.primary, &self.owner.holder) {
             primary.offering.reads.changed(kinds);
         }
+    }
+}
+
+/// Creates the breaker. The metrics show it for children and for upstreams over HTTP.
+fn breaker(config: &Config) -> Arc<Breaker> {
+    match config.is_http() || config.is_child() {
+        true => Breaker::shown(&config.name, config.breaker.clone()),
+        false => Arc::new(Breaker::new(config.breaker.clone())),
     }
 }
 

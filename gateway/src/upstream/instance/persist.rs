@@ -6,7 +6,7 @@ use super::parts::Instance;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
 use crate::runtime::Tasks;
-use crate::upstream::peer::{declares_now, declares_of};
+use crate::upstream::declaring::{declares_now, declares_of};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

@@ -1,24 +1,8 @@
-//! Conditions of an upstream that is up: what can keep it from being well, and what does.
+//! The conditions of an instance that hold now.
 
 use crate::health::Cause;
+use crate::upstream::transport::condition::Condition;
 use std::sync::{Mutex, PoisonError};
-
-/// What can keep an upstream that is up from being well; the gravest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// It does not answer when it is asked whether it is there.
-    Silent,
-    /// It does not read its input.
-    Unread,
-    /// It fails again and again, and is left alone for a while.
-    Failing,
-    /// It asked to be left alone for a while.
-    Resting,
-    /// It refuses the credentials that it is called with.
-    Denied,
-    /// What it offers could not be read.
-    Unlisted,
-}
 
 /// The conditions of one instance that hold now, each with its reason.
 #[derive(Default)]

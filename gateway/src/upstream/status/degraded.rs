@@ -1,9 +1,9 @@
 //! Shows an upstream as `degraded` while a condition holds, with the reason.
 
-use super::condition::Condition;
 use super::record::Status;
 use crate::health::Cause;
 use crate::health::row::State;
+use crate::upstream::transport::condition::Condition;
 use std::sync::atomic::Ordering;
 
 impl Status {

@@ -2,7 +2,7 @@
 
 // What an upstream tells that belongs to no call.
 pub mod notice;
-// Conditions of an upstream that is up: what can keep it from being well, and what does.
+// The conditions of an instance that hold now.
 mod condition;
 // What was last said of an upstream, so that it is not said again.
 mod reported;
@@ -19,6 +19,6 @@ mod beside;
 // How a change of state is shown: on the board, in the metrics, and in one line of the log.
 mod transition;
 
-pub(crate) use condition::Condition;
+pub(crate) use crate::upstream::transport::condition::Condition;
 pub(crate) use record::Status;
 pub(crate) use transition::being_ended;

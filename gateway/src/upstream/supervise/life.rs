@@ -13,14 +13,15 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::{Dialect, EraChoice, OFFERS, Transport};
+use crate::upstream::credentials::SharedTokens;
+use crate::upstream::declaring::{declares, declares_now};
 use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::Fault;
 use crate::upstream::peer::probe::{self, ProbePlan};
-use crate::upstream::peer::{declares, declares_now};
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::http::{HttpClient, HttpSession, TokenSource};
 use crate::upstream::transport::link::Link;
 use crate::upstream::transport::stdio::{Child, ChildSpec};
 use std::sync::Arc;
@@ -224,8 +225,8 @@ impl Supervisor {
         let hopeless = |why: String| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why));
         let remote = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
         let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
-        let shown = (remote, instance.tokens.clone());
-        let wire = HttpClient::new(shown, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
+        let tokens = instance.tokens.clone().map(|tokens| Arc::new(SharedTokens(tokens)) as Arc<dyn TokenSource>);
+        let wire = HttpClient::new((remote, tokens), max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
         wire.shown_at(&instance.name);
         instance.admission.sessions.reach(&wire, &self.sessions);
         Ok(self.wire.insert(wire).clone())

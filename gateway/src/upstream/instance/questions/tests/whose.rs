@@ -3,8 +3,8 @@
 use super::*;
 use crate::call::reply::Outcome;
 use crate::protocol::capabilities::Capabilities;
+use crate::upstream::declaring::declares;
 use crate::upstream::owner::Ownership;
-use crate::upstream::peer::declares;
 use crate::upstream::tests::rig::{config, outcome};
 use std::sync::Mutex;
 
