@@ -24,6 +24,7 @@ COPY gateway/call/Cargo.toml gateway/call/
 COPY gateway/client/Cargo.toml gateway/client/
 COPY gateway/downstream/Cargo.toml gateway/downstream/
 COPY gateway/foundation/Cargo.toml gateway/foundation/
+COPY gateway/oauth/Cargo.toml gateway/oauth/
 COPY gateway/policy/Cargo.toml gateway/policy/
 COPY gateway/protocol/Cargo.toml gateway/protocol/
 COPY gateway/telemetry/Cargo.toml gateway/telemetry/

@@ -1,16 +1,9 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
-// What an upstream is shown where that is fetched while the gateway runs.
-mod credentials;
-// What a person has logged in for.
-mod login;
-
 use crate::call::share::Rate;
 pub use crate::protocol::capabilities::Capabilities;
 pub use crate::protocol::value::Glob;
 use bytes::Bytes;
-pub use credentials::{ClientCredentials, Credentials, TokenCommand};
-pub use login::{Login, Registered};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +12,7 @@ pub use trunkline_client::config::{
     BreakerConfig, ChildCommand, Definitions, Dialect, EraChoice, Place, Proxy, Reach, Remote, Stamp, ToldIdentity,
     Transport, Trust, gives_out_credentials, meant, numbers,
 };
+pub use trunkline_oauth::config::{ClientCredentials, Credentials, Login, Registered, TokenCommand};
 
 /// Whether what upstreams offer is kept for the next start, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

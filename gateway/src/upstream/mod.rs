@@ -10,10 +10,6 @@ mod declaring;
 mod backoff;
 // What is shown of an upstream: its phase, its conditions, and what was last reported.
 mod status;
-// The token that an upstream is shown, where that is fetched while the gateway runs.
-mod credentials;
-/// Logins of persons at upstreams: made by a command or a page of the gateway, kept, and ended.
-pub mod logins;
 // One instance of an upstream: its parts (admission, inventory, subscriptions, questions), and what its link tells them.
 mod instance;
 // One call to an upstream, or one task: admitted, sent, answered within its deadlines.
@@ -34,6 +30,7 @@ pub use status::notice;
 pub use trunkline_client::transport::remote;
 pub use trunkline_client::transport::stdio::start_limit::StartLimit;
 pub(crate) use trunkline_client::{peer, transport};
+pub use trunkline_oauth::logins;
 
 use notice::Notice;
 

@@ -20,7 +20,6 @@ use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::{Key, Object};
 use crate::upstream::backoff::Starts;
 use crate::upstream::config::{Config, Credentials, Sharing};
-use crate::upstream::credentials::Tokens;
 use crate::upstream::instance::task_progress::TaskProgress;
 use crate::upstream::owner::{Holder, Ownership};
 use crate::upstream::peer::eras::{SpokenEra, Trial};
@@ -33,6 +32,7 @@ use crate::upstream::transport::stdio::Children;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use trunkline_oauth::Tokens;
 
 /// The number of the instance of the other era; those of sessions and principals have higher ones.
 pub(crate) const SECOND: u64 = 0;

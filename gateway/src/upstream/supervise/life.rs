@@ -13,7 +13,6 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::{Dialect, EraChoice, OFFERS, Transport};
-use crate::upstream::credentials::SharedTokens;
 use crate::upstream::declaring::{declares, declares_now};
 use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
@@ -28,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
+use trunkline_oauth::SharedTokens;
 
 /// A handshake that takes longer than this is worth a word.
 const SLOW: Duration = Duration::from_secs(3);

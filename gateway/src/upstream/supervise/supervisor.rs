@@ -9,7 +9,6 @@ use crate::health::{Cause, CauseCode, Order};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::keep_places;
-use crate::upstream::credentials::OfLogin;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Retired;
 use crate::upstream::peer::fault::Fault;
@@ -21,6 +20,7 @@ use crate::upstream::transport::stdio::Child;
 use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
 use std::time::Duration;
+use trunkline_oauth::OfLogin;
 
 /// A next attempt within this time is worth waiting for, and so is the end of a process.
 const SOON: Duration = Duration::from_secs(5);
