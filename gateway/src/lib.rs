@@ -12,6 +12,9 @@ pub use trunkline_foundation::{health, memory, metrics, process, runtime, secret
 /// Calls, replies, callers and refusals.
 pub use trunkline_call as call;
 
+// Connections to upstreams.
+pub(crate) use trunkline_client::{peer, transport};
+
 /// The servers behind us.
 pub mod upstream;
 

@@ -1,7 +1,7 @@
 //! When an upstream is started again: jittered delays that double, and a budget. Pure: the time is handed in.
 
 use super::config::Restart;
-pub(crate) use super::transport::jitter::random;
+pub(crate) use crate::transport::jitter::random;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -29,7 +29,6 @@ pub use instance::subscriptions::SessionLevels;
 pub use status::notice;
 pub use trunkline_client::transport::remote;
 pub use trunkline_client::transport::stdio::start_limit::StartLimit;
-pub(crate) use trunkline_client::{peer, transport};
 pub use trunkline_oauth::logins;
 
 use notice::Notice;

@@ -13,7 +13,10 @@ pub(crate) fn unsaid(files: &[Source]) -> Vec<String> {
             let is_child =
                 line.ends_with(';') && (line.starts_with("mod ") || line.starts_with("pub")) && line.contains("mod ");
             let above = lines[..number].iter().rev().find(|line| **line == "#[cfg(test)]" || !line.starts_with("#["));
-            if is_child && !above.is_some_and(|line| line.starts_with("// ") || *line == "#[cfg(test)]") {
+            if is_child
+                && !above
+                    .is_some_and(|line| line.starts_with("// ") || line.starts_with("/// ") || *line == "#[cfg(test)]")
+            {
                 faults.push(format!("{}:{}: `{line}` has no line of its own", source.path, number + 1));
             }
         }

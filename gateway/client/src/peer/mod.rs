@@ -12,11 +12,11 @@ pub mod profile;
 mod discover;
 /// Why an upstream did not come up, or a request of our own was not answered.
 pub mod fault;
-// Meets what lists and calls tools, each by itself, and knows nothing else of the protocol.
-mod tools_only;
-// The name of a call's principal, as an upstream is told it.
 /// What was lost with a session at an upstream: its client is told in the first result of the session that came in its place.
 pub mod loss;
+/// Meets what lists and calls tools, each by itself, and knows nothing else of the protocol.
+mod tools_only;
+// The name of a call's principal, as an upstream is told it.
 mod principal;
 
 pub use profile::{Offer, Peer};

@@ -6,6 +6,8 @@ pub mod condition;
 pub mod events;
 /// One request on a link: what is sent, where its frames wait, why it has no answer.
 pub mod exchange;
+/// Streamable HTTP as a link: our own connections, sessions, streams.
+pub mod http;
 /// Random numbers that spread retries over time.
 pub mod jitter;
 /// A live connection to an upstream, and one request on it with the frames that belong to it.
@@ -14,11 +16,9 @@ pub mod link;
 pub mod liveness;
 /// The questions of an upstream that are open on one link, and how the link answers them.
 pub mod questions;
-// The tasks that a link's calls were given.
+/// The tasks that a link's calls were given.
 mod task_tokens;
 // What we say of ourselves to upstreams: never a client's name, and no capability that nobody has.
-/// Streamable HTTP as a link: our own connections, sessions, streams.
-pub mod http;
 pub(crate) mod identity;
 /// Any duplex of frames as a link.
 pub mod pipe;

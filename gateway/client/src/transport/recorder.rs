@@ -25,13 +25,13 @@ impl Recorder {
 
     /// Returns the cause of a condition while it holds.
     pub(crate) fn condition(&self, wanted: Condition) -> Option<String> {
-        let all = self.conditions.lock().unwrap();
+        let all = self.conditions.lock().expect("no test panics while it holds the lock");
         all.iter().find(|(condition, _)| *condition == wanted).map(|(_, cause)| cause.full().into_owned())
     }
 
     /// Returns the text of the last failure.
     pub(crate) fn last_failure(&self) -> Option<String> {
-        self.failure.lock().unwrap().clone()
+        self.failure.lock().expect("no test panics while it holds the lock").clone()
     }
 }
 
@@ -41,13 +41,13 @@ impl LinkEvents for Recorder {
     fn asked(&self, _asked: IncomingRequest, _by: Arc<dyn Asker>) {}
 
     fn set_condition(&self, condition: Condition, cause: Option<&Cause>) {
-        let mut all = self.conditions.lock().unwrap();
+        let mut all = self.conditions.lock().expect("no test panics while it holds the lock");
         all.retain(|(known, _)| *known != condition);
         all.extend(cause.map(|cause| (condition, cause.clone())));
     }
 
     fn violated(&self, _kind: &'static str, detail: &dyn std::fmt::Display) {
-        *self.failure.lock().unwrap() = Some(detail.to_string());
+        *self.failure.lock().expect("no test panics while it holds the lock") = Some(detail.to_string());
     }
 
     fn budget(&self) -> &Budget {
@@ -55,7 +55,7 @@ impl LinkEvents for Recorder {
     }
 
     fn failed(&self, _kind: &'static str, _code: CauseCode, why: &dyn std::fmt::Display) {
-        *self.failure.lock().unwrap() = Some(why.to_string());
+        *self.failure.lock().expect("no test panics while it holds the lock") = Some(why.to_string());
     }
 
     fn suspect(&self, _cause: &str) {}

@@ -1,6 +1,8 @@
 //! Checked values about tokens and logins, which `config` makes from the files.
 
+// The origin of a token.
 mod credentials;
+// The login of a person.
 mod login;
 
 pub use credentials::{ClientCredentials, Credentials, TokenCommand};

@@ -7,14 +7,14 @@ use crate::call::Call;
 use crate::call::caller::trace::Attempt;
 use crate::call::refusal::{Reason, Refusal};
 use crate::health::row::State;
+use crate::peer::Peer;
 use crate::protocol::frame::Method;
+use crate::transport::exchange::Lost;
 use crate::upstream::config::{Credentials, Filter};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
 use crate::upstream::instance::admission::gate::{GateDecision, Sending};
 use crate::upstream::instance::admission::waiter::Sent;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::Lost;
 use std::sync::Arc;
 
 /// Sends a call, or has it wait, or refuses it; nothing waits here.

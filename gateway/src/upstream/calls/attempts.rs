@@ -3,12 +3,12 @@
 use crate::call::Call;
 use crate::call::reply::Outcome;
 use crate::health::{Cause, CauseCode};
+use crate::peer::Peer;
+use crate::transport::exchange::Lost;
+use crate::transport::link::Link;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::waiter::{Sent, Wait, WaitingFor};
 use crate::upstream::instance::chunks::Folding;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::link::Link;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -4,13 +4,13 @@ use super::failure::{CallFailure, fail};
 use crate::call::Call;
 use crate::call::refusal::Refusal;
 use crate::health::{Cause, CauseCode};
+use crate::peer::Peer;
+use crate::transport::events::LinkEvents;
+use crate::transport::exchange::Lost;
+use crate::transport::http::Breaker;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Sending;
-use crate::upstream::peer::Peer;
 use crate::upstream::status::Condition;
-use crate::upstream::transport::events::LinkEvents;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::Breaker;
 use std::sync::Arc;
 use tokio::time::Instant;
 

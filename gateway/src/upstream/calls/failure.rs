@@ -5,10 +5,10 @@ use super::messages::Passed;
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::health::{Cause, CauseCode};
+use crate::transport::exchange::{Lost, Withheld};
 use crate::upstream::config::Config;
 use crate::upstream::instance::admission::Demand;
 use crate::upstream::status::Status;
-use crate::upstream::transport::exchange::{Lost, Withheld};
 
 /// Why a call has no result.
 #[derive(Debug)]

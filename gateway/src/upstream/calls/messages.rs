@@ -5,8 +5,8 @@ use crate::call::refusal::{Reason, Refusal};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::json;
 use crate::protocol::value::Key;
+use crate::transport::exchange::{Lost, Withheld};
 use crate::upstream::config::Sharing;
-use crate::upstream::transport::exchange::{Lost, Withheld};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,8 +207,8 @@ mod tests {
     use super::*;
     use crate::protocol::frame::Method;
     use crate::protocol::revision::Revision;
+    use crate::transport::http::HttpStatusError;
     use crate::upstream::tests::rig::call as made;
-    use crate::upstream::transport::http::HttpStatusError;
 
     #[test]
     fn it_is_said_once_that_a_call_can_be_made_again() {

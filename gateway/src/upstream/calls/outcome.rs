@@ -4,6 +4,8 @@ use crate::call::Call;
 use crate::call::reply::{Failure, Outcome};
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
+use crate::peer::Peer;
+use crate::peer::fault::refused;
 use crate::protocol::capabilities::{Capabilities, unknown_extensions};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -14,8 +16,6 @@ use crate::protocol::value::{Key, Object};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::chunks::Folding;
 use crate::upstream::instance::masked::without_secrets;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::refused;
 use std::sync::Arc;
 
 /// The extension whose results are of type `task`.

@@ -10,7 +10,7 @@ use crate::protocol::frame::message::Body;
 use crate::protocol::json;
 use crate::protocol::payload::chunk::{ID_BYTES_MAX, announced_id, part_of};
 use crate::protocol::value::Object;
-use crate::upstream::transport::exchange::ProgressRate;
+use crate::transport::exchange::ProgressRate;
 use bytes::Bytes;
 use folded::Folded;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The conditions of an instance that hold now.
 
 use crate::health::Cause;
-use crate::upstream::transport::condition::Condition;
+use crate::transport::condition::Condition;
 use std::sync::{Mutex, PoisonError};
 
 /// The conditions of one instance that hold now, each with its reason.

@@ -3,7 +3,7 @@
 use super::record::Status;
 use crate::health::Cause;
 use crate::health::row::State;
-use crate::upstream::transport::condition::Condition;
+use crate::transport::condition::Condition;
 use std::sync::atomic::Ordering;
 
 impl Status {

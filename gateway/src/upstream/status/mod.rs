@@ -19,6 +19,6 @@ mod beside;
 // How a change of state is shown: on the board, in the metrics, and in one line of the log.
 mod transition;
 
-pub(crate) use crate::upstream::transport::condition::Condition;
+pub(crate) use crate::transport::condition::Condition;
 pub(crate) use record::Status;
 pub(crate) use transition::being_ended;

@@ -4,13 +4,13 @@
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, Order, Ordered};
 use crate::runtime::Tasks;
+use crate::transport::stdio::start_limit::StartTicket;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::Start;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
 use crate::upstream::instance::inventory::Inventory;
 use crate::upstream::status::Status;
-use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -1,11 +1,11 @@
 //! Asks an upstream anew whether it leads back to this gateway, once something says that one does.
 
 use crate::health::chain;
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
 use crate::upstream::instance::Instance;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;

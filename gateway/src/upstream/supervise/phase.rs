@@ -2,8 +2,8 @@
 
 use super::control::{Rest, Told};
 use super::restart::Decision;
+use crate::peer::Peer;
 use crate::runtime::Tasks;
-use crate::upstream::peer::Peer;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,16 +1,16 @@
 //! Asks an upstream of which nothing is heard whether it is there, and acts on its silence. Calls know nothing of it.
 
 use crate::health::{Cause, CauseCode};
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
 use crate::runtime::timer::late::{passes, within};
+use crate::transport::exchange::Lost;
+use crate::transport::liveness::Liveness;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Retired;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
 use crate::upstream::status::Condition;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::liveness::Liveness;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};

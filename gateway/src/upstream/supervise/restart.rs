@@ -3,11 +3,11 @@
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
+use crate::peer::fault::{Fault, FaultKind};
 use crate::upstream::backoff;
 use crate::upstream::backoff::{Backoff, Next as Delay, Starts};
 use crate::upstream::config::{Config, Restart, RestartPolicy};
 use crate::upstream::instance::admission::gate::Retired;
-use crate::upstream::peer::fault::{Fault, FaultKind};
 use crate::upstream::status::Status;
 use std::time::Duration;
 use tokio::time::Instant;

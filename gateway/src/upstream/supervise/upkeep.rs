@@ -1,11 +1,11 @@
 //! What is kept up for a live peer: its lists are read, and it tells of what is wanted. A peer that proves to be gone is given up.
 
 use crate::metrics;
+use crate::peer::Peer;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::inventory::refresh;
 use crate::upstream::instance::subscriptions;
-use crate::upstream::peer::Peer;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! The ladder over an in-memory pipe.
 
+use crate::peer::fault::{Fault, FaultKind};
+use crate::peer::probe::{ProbePlan, meet};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
-use crate::upstream::peer::fault::{Fault, FaultKind};
-use crate::upstream::peer::probe::{ProbePlan, meet};
 use crate::upstream::tests::rig::{Far, Rig, config};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,8 +1,8 @@
 //! What cannot be started is looked at once a minute, and children that hang keep nobody from starting.
 
 use super::*;
+use crate::transport::stdio::start_limit::StartLimit;
 use crate::upstream::config::Start;
-use crate::upstream::transport::stdio::start_limit::StartLimit;
 use std::os::unix::fs::PermissionsExt;
 use tokio::time::Instant;
 

@@ -20,9 +20,9 @@ mod response;
 mod status;
 // When nothing is sent to an HTTP upstream: after failures in a row, or while it asked for a pause.
 mod breaker;
-// The access token of a request, and the source that supplies it.
 /// One request to a server that is no upstream, such as one that gives out tokens: on a connection of its own, bounded, nothing followed.
 pub mod once;
+// The access token of a request, and the source that supplies it.
 mod token;
 // Connections to an HTTP upstream: found, opened, kept for their next use.
 mod connection;

@@ -1,14 +1,14 @@
 //! How a session beside the primary one is opened, and how calls go out in it.
 
 use crate::health::{Cause, CauseCode};
+use crate::peer::{Peer, handshake};
 use crate::protocol::capabilities::beyond::Declared;
+use crate::transport::exchange::Lost;
+use crate::transport::http::HttpSession;
+use crate::transport::link::Link;
 use crate::upstream::instance::admission::Entry;
 use crate::upstream::instance::admission::waiter::Sent;
 use crate::upstream::instance::inventory::Offering;
-use crate::upstream::peer::{Peer, handshake};
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::HttpSession;
-use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 
 /// Why a session could not be opened.

@@ -5,11 +5,11 @@ use super::gate::{Gate, Retired};
 use super::sessions::CallSessions;
 use crate::health::Traffic;
 use crate::metrics;
+use crate::peer::Peer;
 use crate::runtime::timer::Timers;
+use crate::transport::exchange::ConcurrencyLimit;
+use crate::transport::exchange::Lost;
 use crate::upstream::config::Config;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::ConcurrencyLimit;
-use crate::upstream::transport::exchange::Lost;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::waiter::{Waiting, WaitingFor};
 use crate::call::Call;
 use crate::call::share::Share;
-use crate::upstream::transport::exchange::Permit;
+use crate::transport::exchange::Permit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

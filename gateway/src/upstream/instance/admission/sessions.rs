@@ -2,11 +2,11 @@
 
 use super::gate::{Gate, Retired};
 use crate::call::share::{Part, Share, SharePermit, Shares};
+use crate::peer::Peer;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::runtime::Tasks;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::ConcurrencyLimit;
-use crate::upstream::transport::http::HttpClient;
+use crate::transport::exchange::ConcurrencyLimit;
+use crate::transport::http::HttpClient;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What a call that waits is told: what it waits for, as that changes, and at last its turn.
 
 use crate::call::caller::trace::Attempt;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::link::Exchange;
+use crate::peer::Peer;
+use crate::transport::exchange::Lost;
+use crate::transport::link::Exchange;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;

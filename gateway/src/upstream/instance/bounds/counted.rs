@@ -1,6 +1,6 @@
 //! What counts already as a failure of a child: its end, and the time in which it was silent.
 
-use crate::upstream::peer::Peer;
+use crate::peer::Peer;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::time::Instant;
 

@@ -9,12 +9,12 @@ use crate::health::row::State;
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use crate::metrics::catalog;
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
 use crate::runtime::timer::late::within;
+use crate::transport::exchange::Lost;
 use crate::upstream::config::Config;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
 use crate::upstream::status::{Condition, Status};
-use crate::upstream::transport::exchange::Lost;
 use std::time::Duration;
 use tokio::time::Instant;
 

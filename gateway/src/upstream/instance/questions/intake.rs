@@ -4,12 +4,12 @@ use super::kind::{Kind, configured};
 use super::pages::Pages;
 use super::question::{Refused, Terms, put};
 use crate::metrics;
+use crate::peer::handshake;
 use crate::runtime::complaints::{Complaints, left_unsaid};
+use crate::transport::events::IncomingRequest;
+use crate::transport::questions::Asker;
 use crate::upstream::config::Config;
 use crate::upstream::owner::Ownership;
-use crate::upstream::peer::handshake;
-use crate::upstream::transport::events::IncomingRequest;
-use crate::upstream::transport::questions::Asker;
 use std::sync::Arc;
 use std::time::Duration;
 

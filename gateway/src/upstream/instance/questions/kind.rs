@@ -6,7 +6,7 @@ use crate::protocol::frame::rpc_error::{INTERNAL, INVALID_PARAMS, METHOD_NOT_FOU
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
-use crate::upstream::transport::questions::Answer;
+use crate::transport::questions::Answer;
 use bytes::Bytes;
 
 /// A person who will not have a question put to the model, as clients say it.

@@ -3,8 +3,8 @@
 use crate::call::caller::ClientSession;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Revision;
-use crate::upstream::transport::exchange::mailbox::Mailbox;
-use crate::upstream::transport::questions::Whose;
+use crate::transport::exchange::mailbox::Mailbox;
+use crate::transport::questions::Whose;
 use std::sync::Arc;
 
 /// Who is asked, and on which of their calls.

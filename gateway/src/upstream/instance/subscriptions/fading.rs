@@ -1,8 +1,8 @@
 //! The streams of changes that were replaced: heard for a while more, since what was told on them may still be on its way.
 
 use super::resources::WantedSubscriptions;
-use crate::upstream::transport::exchange::mailbox::Arrival;
-use crate::upstream::transport::link::Exchange;
+use crate::transport::exchange::mailbox::Arrival;
+use crate::transport::link::Exchange;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -3,11 +3,11 @@
 use super::requests::{Request, Requests};
 use super::resources::{News, WantedSubscriptions};
 use crate::call::share::SharePermit;
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::value::Object;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::wanted::Wanted;
 use super::{handshake, log_level, stateless};
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
+use crate::transport::exchange::Lost;
 use crate::upstream::config::Config;
 use crate::upstream::instance::inventory::schedule::ReadSchedule;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
-use crate::upstream::transport::exchange::Lost;
 use tokio::sync::oneshot;
 
 /// Has a peer keep what is wanted, for as long as it lives; `was_away` says that changes may have been missed. `settled` hears when

@@ -1,8 +1,8 @@
 //! How verbose a handshake upstream has to be: as verbose as anyone wants just now, and no longer than that.
 
 use crate::call::LogLevel;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::profile::ORDINARY;
+use crate::peer::Peer;
+use crate::peer::profile::ORDINARY;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;

@@ -3,9 +3,9 @@
 use super::*;
 use crate::health::row::State;
 use crate::protocol::revision::Revision;
+use crate::transport::http::StatusClass;
 use crate::upstream::config::{Checks, Config};
 use crate::upstream::tests::rig::{Rig, config};
-use crate::upstream::transport::http::StatusClass;
 use tokio::time::sleep;
 
 const LEGACY: Revision = Revision::V2025_11_25;

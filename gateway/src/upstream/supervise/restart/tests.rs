@@ -164,7 +164,7 @@ async fn the_code_of_a_close_frame_decides_how_soon_a_websocket_is_opened_anew()
         let cause = || Cause::new(CauseCode::WebSocketClosed(code), "closed");
         let up = Exit::Gone { cause: cause(), up: Duration::ZERO, how: Gone::HungUp };
         // The same where it is closed before it was met.
-        let fault = Fault::from(&crate::upstream::transport::exchange::Lost::Unknown(cause()));
+        let fault = Fault::from(&crate::transport::exchange::Lost::Unknown(cause()));
         for end in [up, Exit::Unmet(fault)] {
             let (rig, mut restarts) = frail(RestartPolicy::Always);
             let (word, delay) = follows(&rig, &mut restarts, end).await;

@@ -2,16 +2,16 @@
 //! what is lost.
 
 use super::session::Own;
+use crate::peer::Peer;
+use crate::peer::loss::Loss;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passed;
+use crate::transport::http::{HttpClient, HttpSession};
+use crate::transport::link::Link;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::kept::{Earlier, Kept, KeptSessions, Place};
 use crate::upstream::instance::inventory::schedule::ListKinds;
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::loss::Loss;
-use crate::upstream::transport::http::{HttpClient, HttpSession};
-use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};

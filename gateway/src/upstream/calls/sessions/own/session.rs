@@ -1,15 +1,15 @@
 //! What is known of a session of a client's own: whose it is, what it declares, and when it is given up.
 
 use crate::call::caller::Caller;
+use crate::peer::Peer;
 use crate::protocol::capabilities::beyond::Declared;
+use crate::transport::exchange::Lost;
+use crate::transport::link::Link;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::{Gate, Retired};
 use crate::upstream::instance::admission::own::{OwnKey, OwnSession};
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::owner::BRIDGED;
-use crate::upstream::peer::Peer;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 
 /// A session of a client's own.

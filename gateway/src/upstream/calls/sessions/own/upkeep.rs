@@ -2,18 +2,18 @@
 
 use super::kept;
 use super::session::{Own, gate, give_up};
+use crate::peer::Peer;
+use crate::peer::fault::Trouble;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::json;
 use crate::runtime::timer::late::within;
+use crate::transport::exchange::Lost;
+use crate::transport::http::HttpSession;
 use crate::upstream::calls::sessions::opening::hand;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::inventory::refresh;
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::instance::subscriptions::{handshake, log_level};
-use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
-use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::HttpSession;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
