@@ -3,7 +3,6 @@
 use super::rewrite::Rewritten;
 use super::{extensions, held, login, unseen};
 use crate::call::Call;
-use crate::call::caller::Principal;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::share::{Part, Shares};
@@ -87,7 +86,11 @@ impl Routes {
             Way::Unseen(call, refusal) => (*call, refusal),
         };
         let owners = owners_of(&current.load(), &call);
-        if !is_any_awaited(&current.load(), &owners, &call.caller.principal) {
+        let is_awaited = |id: &MemberId| {
+            let catalog = current.load();
+            is_open(&catalog, *id) && catalog.members[*id].owner.cause_for(&call.caller.principal).is_none()
+        };
+        if !owners.iter().any(is_awaited) {
             return refuse(&call, refusal);
         }
         let Some(permit) = self.waiting.take(&call.caller.share()) else {
@@ -104,7 +107,9 @@ impl Routes {
         let limit = Instant::now() + wait;
         Reply::deferred(async move {
             let _permit = permit;
-            let catalog = current.until(limit, |now| !is_any_awaited(now, &owners, &call.caller.principal)).await;
+            // A missing login changes no catalog. Other failures may pass while the call waits.
+            let is_awaited = |now: &Catalog, id| is_open(now, id) && !login::is_needed(now, id, &call.caller.principal);
+            let catalog = current.until(limit, |now| !owners.iter().any(|id| is_awaited(now, *id))).await;
             match again(&catalog, call.clone()) {
                 Way::Ready(reply) => reply,
                 // How they stand by now.
@@ -114,14 +119,9 @@ impl Routes {
     }
 }
 
-/// Returns true while the first inventory of one of these upstreams may still arrive for a principal.
-///
-/// An upstream that fails for this principal alone, for example without a login, changes no catalog: its cause ends the wait.
-fn is_any_awaited(catalog: &Catalog, owners: &[MemberId], principal: &Principal) -> bool {
-    owners.iter().any(|id| {
-        let is_open = catalog.is_awaited(*id) || login::is_all(catalog, *id);
-        is_open && catalog.members[*id].owner.cause_for(principal).is_none()
-    })
+/// Returns true while the first inventory of an upstream may still arrive, for everybody or for one principal.
+fn is_open(catalog: &Catalog, id: MemberId) -> bool {
+    catalog.is_awaited(id) || login::is_all(catalog, id)
 }
 
 /// The upstreams that were never seen and may own what a call asks for.

@@ -26,7 +26,9 @@ pub async fn send(place: &Remote, request: Request<Vec<u8>>, tasks: &Tasks) -> R
     let connector = connector.map_err(|why| invalid(&why))?;
     let (mut head, body) = request.into_parts();
     let host = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).parse();
+    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    // A URL may have a query and no path.
+    let path = if path.starts_with('?') { format!("/{path}").parse() } else { path.parse() };
     head.uri = path.map_err(|_| invalid("its URL has no path"))?;
     head.headers.insert(HOST, host.ok_or_else(|| invalid("its URL has no host"))?);
     head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION"))));
@@ -55,7 +57,8 @@ mod tests {
     #[tokio::test]
     async fn where_a_url_leads_is_judged_by_the_connection_too() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
+        // Without a path, which is `/` then.
+        let url = format!("http://{}?tenant=x", listener.local_addr().unwrap());
         let asked = async |reach| {
             let place = Remote { reach, ..Remote::new(url.parse().unwrap(), HeaderMap::new()) };
             let request = Request::builder().uri(place.url.clone()).body(Vec::new()).unwrap();

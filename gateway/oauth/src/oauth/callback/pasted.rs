@@ -3,6 +3,8 @@
 /// The query of a pasted address, where it is the one that the browser was to come back to; else what is wrong with it.
 pub(super) fn query_in<'a>(line: &'a str, own: &str) -> Result<&'a str, &'static str> {
     let line = line.trim();
+    // Some servers append a fragment, which a browser would not send.
+    let line = line.split_once('#').map_or(line, |(line, _)| line);
     let Some(rest) = line.strip_prefix(own) else {
         let is_here = |text: &str| text.starts_with("127.0.0.1:");
         return Err(match line.strip_prefix("http://") {
@@ -31,6 +33,9 @@ mod tests {
         ] {
             assert!(query_in(line, own).unwrap_err().contains(why), "{line}");
         }
-        assert_eq!(query_in(" http://127.0.0.1:7/callback?code=a&state=t\n", own), Ok("code=a&state=t"));
+        for line in [" http://127.0.0.1:7/callback?code=a&state=t\n", "http://127.0.0.1:7/callback?code=a&state=t#_=_"]
+        {
+            assert_eq!(query_in(line, own), Ok("code=a&state=t"));
+        }
     }
 }

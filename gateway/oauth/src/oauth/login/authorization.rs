@@ -52,6 +52,7 @@ pub(super) fn page(
     if page.parse::<Uri>().is_err() || page.contains('#') {
         return Err(unavailable("the page of the authorization server is no URL:").foreign(&quoted(page)));
     }
+    let page = encode_odd(page);
     let (state, challenge, scope) = (random(), key.challenge(), scopes.join(" "));
     let mut query = Serializer::new(String::new());
     query.extend_pairs([
@@ -74,6 +75,12 @@ pub(super) fn page(
     // A query of the endpoint's own is kept (RFC 6749, 3.1).
     let separator = if page.contains('?') { '&' } else { '?' };
     Ok((format!("{page}{separator}{}", query.finish()), state))
+}
+
+/// Encodes the characters of a URL that browsers encode themselves: what opens a browser refuses them.
+fn encode_odd(url: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'<>`".contains(&byte);
+    url.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// What is kept of a login, with what was given for it.
@@ -108,4 +115,15 @@ pub(super) fn record(
     };
     record.renewed(given.access, given.refresh, given.lasts);
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_characters_of_a_page_are_encoded() {
+        assert_eq!(encode_odd("https://as.example/a?b=%20c'd"), "https://as.example/a?b=%20c%27d");
+        assert_eq!(encode_odd("https://as.example/ä"), "https://as.example/%C3%A4");
+    }
 }

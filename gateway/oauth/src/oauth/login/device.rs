@@ -97,7 +97,7 @@ impl DeviceLogin {
                 Err(RequestError::Refused(response)) => response,
                 Err(RequestError::Unreadable) => return Err(now(unreadable())),
                 Err(RequestError::Unanswered(_)) => {
-                    interval = interval.saturating_mul(2).min(BACKOFF_MAX);
+                    interval = interval.max(interval.saturating_mul(2).min(BACKOFF_MAX));
                     sleep(interval.max(PAUSE_MIN)).await;
                     continue;
                 }
