@@ -1,7 +1,7 @@
 //! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4), or for another token (RFC 8693).
 
-use super::granted::{ErrorResponse, RequestError, TokenResponse, proof, token, unavailable};
 use super::token::{Issued, Unissued};
+use super::token_request::{ErrorResponse, RequestError, TokenResponse, proof, token, unavailable};
 use crate::config::ClientCredentials;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -113,7 +113,7 @@ pub(super) fn in_short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::granted::BODY_MAX;
+    use super::super::token_request::BODY_MAX;
     use super::*;
     use crate::config::Remote;
     use http::HeaderMap;

@@ -21,8 +21,8 @@ mod times;
 mod stderr;
 // A token from a command.
 mod command;
-// What the token end point of an authorization server answers, whatever it is asked by.
-mod granted;
+// Requests to the token endpoint of an authorization server, and its responses.
+mod token_request;
 // A token from there for a client of its own.
 mod endpoint;
 // A token for one principal, for which its client's access token is exchanged.

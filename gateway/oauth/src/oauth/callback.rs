@@ -6,10 +6,10 @@ mod page;
 mod pasted;
 
 use super::way::quoted;
-use crate::granted::unavailable;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
+use crate::token_request::unavailable;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{Method, Request, Response};

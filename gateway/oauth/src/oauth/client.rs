@@ -3,10 +3,10 @@
 use super::server::{Server, unsaid};
 use super::way::{posted, quoted, to};
 use crate::config::{Login, Registered, Remote};
-use crate::granted::unavailable;
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::secrets::mask;
+use crate::token_request::unavailable;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};

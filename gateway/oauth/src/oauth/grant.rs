@@ -4,11 +4,11 @@ use super::pkce::ProofKey;
 use super::record::{account, scopes_among};
 use super::way::{quoted, to};
 use crate::config::{Login, Registered};
-use crate::granted::{ErrorResponse, RequestError, TokenResponse, proof, token, unavailable};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::Secrets;
 use crate::token::Unissued;
+use crate::token_request::{ErrorResponse, RequestError, TokenResponse, proof, token, unavailable};
 use crate::transport::http::Token;
 use http::HeaderValue;
 use std::time::Duration;
@@ -73,7 +73,8 @@ impl Endpoint<'_> {
         self.given(response.map_err(|why| self.refused(why, shown))?)
     }
 
-    /// Asks for a token with these fields, the proof of the client's identity, and the resource.
+    /// Asks for a token with these fields, the proof of the client's identity, and the resource. The outer error says that the URL of the
+    /// endpoint must not be used; another attempt would not help.
     pub(super) async fn ask(&self, fields: &[(&str, &str)]) -> Result<Result<TokenResponse, RequestError>, Refused> {
         let place = to(self.login, "the token end point", self.url).map_err(now)?;
         let (proven, header) = self.proof();

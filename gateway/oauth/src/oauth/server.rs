@@ -8,9 +8,9 @@ pub(super) mod provider;
 use super::resource::{Resource, is_same};
 use super::way::{Document, URL_MAX, document, quoted, to};
 use crate::config::{Login, Remote};
-use crate::granted::unavailable;
 use crate::health::Cause;
 use crate::runtime::Tasks;
+use crate::token_request::unavailable;
 use places::places;
 use serde::Deserialize;
 

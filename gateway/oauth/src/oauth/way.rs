@@ -2,10 +2,10 @@
 
 use crate::config::{Login, Reach, Remote, Trust};
 use crate::endpoint::in_short;
-use crate::granted::{self, unavailable};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
+use crate::token_request::{self, unavailable};
 use crate::transport::http::Origin;
 use crate::transport::http::once;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -120,7 +120,7 @@ pub(super) async fn form(
     authorization: Option<HeaderValue>,
     tasks: &Tasks,
 ) -> Result<(StatusCode, Vec<u8>), Cause> {
-    let request = granted::form(place, fields, authorization)?;
+    let request = token_request::form(place, fields, authorization)?;
     let (status, body) = answered(place, request, tasks).await?;
     body.map(|body| (status, body)).ok_or_else(|| unavailable("its answer has more than 1 MiB, or breaks off"))
 }

@@ -15,7 +15,7 @@ use http::{HeaderName, HeaderValue};
 use crate::upstream::config::{Credentials, Remote, TokenCommand, Transport};
 
 use super::address::{is_public, is_short_service};
-use super::transport::{SCHEMES, begins};
+use super::transport::{SCHEMES, TLS_CA, TLS_KEY, begins};
 use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::Fault;
 use crate::config::read::{ANY, Section, duration};
@@ -177,19 +177,14 @@ pub(crate) const CREDENTIALS_TLS_DOC: TableDoc = TableDoc {
     path: &["upstreams", ANY, "auth", "tls"],
     intro: "Files for a token end point behind `https`, as those of [an upstream](#upstreamsnametls).",
     keys: &[&[
-        KeyDoc {
-            key: "ca",
-            kind: "absolute path",
-            default: "",
-            description: "authorities that are trusted besides those of the platform",
-        },
+        TLS_CA,
         KeyDoc {
             key: "cert",
             kind: "absolute path",
             default: "",
             description: "certificate that the token end point is shown",
         },
-        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+        TLS_KEY,
     ]],
     notes: "",
 };

@@ -7,7 +7,7 @@ use crate::upstream::config::Remote;
 
 use super::address::is_public;
 use super::proxy::proxy;
-use super::transport::trust;
+use super::transport::{TLS_CA, TLS_KEY, trust};
 use crate::config::doc::{KeyDoc, TableDoc};
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
@@ -75,19 +75,14 @@ pub(crate) const TRACES_TLS_DOC: TableDoc = TableDoc {
     path: &["traces", "tls"],
     intro: "Files for the collector, as for an [upstream](#upstreamsnametls).",
     keys: &[&[
-        KeyDoc {
-            key: "ca",
-            kind: "absolute path",
-            default: "",
-            description: "authorities that are trusted besides those of the platform",
-        },
+        TLS_CA,
         KeyDoc {
             key: "cert",
             kind: "absolute path",
             default: "",
             description: "certificate that the collector is shown",
         },
-        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+        TLS_KEY,
     ]],
     notes: "",
 };

@@ -357,6 +357,18 @@ fn remote(section: &mut Section<'_>) -> Option<(Address, HeaderMap)> {
     Some((address?, headers))
 }
 
+/// The key `ca` of each table about TLS towards another server.
+pub(crate) const TLS_CA: KeyDoc = KeyDoc {
+    key: "ca",
+    kind: "absolute path",
+    default: "",
+    description: "authorities that are trusted besides those of the platform",
+};
+
+/// The key `key` of each table about TLS towards another server.
+pub(crate) const TLS_KEY: KeyDoc =
+    KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" };
+
 /// Keys of `[upstreams.NAME.tls]`.
 pub(crate) const UPSTREAM_TLS_DOC: TableDoc = TableDoc {
     heading: "[upstreams.NAME.tls]",
@@ -366,19 +378,14 @@ pub(crate) const UPSTREAM_TLS_DOC: TableDoc = TableDoc {
         cannot be used then, as between two steps of a renewal, what they held before is, and the log says so.\n\
         Nothing turns the verification of names and authorities off.",
     keys: &[&[
-        KeyDoc {
-            key: "ca",
-            kind: "absolute path",
-            default: "",
-            description: "authorities that are trusted besides those of the platform",
-        },
+        TLS_CA,
         KeyDoc {
             key: "cert",
             kind: "absolute path",
             default: "",
             description: "certificate that the upstream is shown, and those that lead from it to a known authority",
         },
-        KeyDoc { key: "key", kind: "absolute path", default: "", description: "its private key, not encrypted" },
+        TLS_KEY,
         KeyDoc {
             key: "http2",
             kind: "bool",

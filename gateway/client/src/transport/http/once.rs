@@ -57,7 +57,7 @@ mod tests {
     #[tokio::test]
     async fn where_a_url_leads_is_judged_by_the_connection_too() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        // Without a path, which is `/` then.
+        // The URL has no path, so the request asks for `/`.
         let url = format!("http://{}?tenant=x", listener.local_addr().unwrap());
         let asked = async |reach| {
             let place = Remote { reach, ..Remote::new(url.parse().unwrap(), HeaderMap::new()) };

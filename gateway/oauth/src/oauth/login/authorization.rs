@@ -1,7 +1,6 @@
 //! What the authorization server is asked for, the page where that is done, and what is kept of what it gives.
 
 use crate::config::{Login, Registered};
-use crate::granted::unavailable;
 use crate::health::Cause;
 use crate::oauth::grant::Given;
 use crate::oauth::pkce::{ProofKey, random};
@@ -9,6 +8,7 @@ use crate::oauth::record::Record;
 use crate::oauth::resource::Resource;
 use crate::oauth::server::Server;
 use crate::oauth::way::quoted;
+use crate::token_request::unavailable;
 use crate::transport::http::Origin;
 use form_urlencoded::Serializer;
 use http::Uri;
@@ -52,7 +52,7 @@ pub(super) fn page(
     if page.parse::<Uri>().is_err() || page.contains('#') {
         return Err(unavailable("the page of the authorization server is no URL:").foreign(&quoted(page)));
     }
-    let page = encode_odd(page);
+    let page = percent_encode(page);
     let (state, challenge, scope) = (random(), key.challenge(), scopes.join(" "));
     let mut query = Serializer::new(String::new());
     query.extend_pairs([
@@ -77,8 +77,8 @@ pub(super) fn page(
     Ok((format!("{page}{separator}{}", query.finish()), state))
 }
 
-/// Encodes the characters of a URL that browsers encode themselves: what opens a browser refuses them.
-fn encode_odd(url: &str) -> String {
+/// Percent-encodes the characters of a URL that a browser would encode. The command that opens the browser refuses them.
+fn percent_encode(url: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'<>`".contains(&byte);
     url.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_characters_of_a_page_are_encoded() {
-        assert_eq!(encode_odd("https://as.example/a?b=%20c'd"), "https://as.example/a?b=%20c%27d");
-        assert_eq!(encode_odd("https://as.example/ä"), "https://as.example/%C3%A4");
+    fn authorization_endpoint_is_percent_encoded() {
+        assert_eq!(percent_encode("https://as.example/a?b=%20c'd"), "https://as.example/a?b=%20c%27d");
+        assert_eq!(percent_encode("https://as.example/ä"), "https://as.example/%C3%A4");
     }
 }

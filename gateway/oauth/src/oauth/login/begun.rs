@@ -3,7 +3,6 @@
 use super::authorization::{elsewhere, page, record, scopes};
 use super::discovery::discovered;
 use crate::config::{Login, Registered};
-use crate::granted::unavailable;
 use crate::health::Cause;
 use crate::oauth::callback;
 use crate::oauth::client::{Reached, client};
@@ -15,6 +14,7 @@ use crate::oauth::server::Server;
 use crate::oauth::store::Store;
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
+use crate::token_request::unavailable;
 use sha2::{Digest, Sha256};
 
 /// A login that waits for what a browser brings back. What was kept before stays until it is finished.

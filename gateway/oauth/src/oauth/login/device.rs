@@ -1,10 +1,10 @@
 //! A login on another device (RFC 8628): a person enters a code at a page, while the gateway asks whether that has been done.
 
-use crate::granted::{ErrorResponse, RequestError, post, unavailable};
 use crate::health::{Cause, CauseCode};
 use crate::oauth::grant::{Endpoint, Given, Refused, now, unreadable};
 use crate::oauth::way::to;
 use crate::runtime::timer::late::within;
+use crate::token_request::{ErrorResponse, RequestError, post, unavailable};
 use crate::transport::http::once;
 use serde::Deserialize;
 use serde_json::Value;

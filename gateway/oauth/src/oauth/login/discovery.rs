@@ -1,13 +1,13 @@
 //! Whom a person logs in at, and how the gateway becomes a client there: all that is asked before anybody is shown a page.
 
 use crate::config::Login;
-use crate::granted::unavailable;
 use crate::health::Cause;
 use crate::oauth::client::{Entry, Reached, entry};
 use crate::oauth::resource::{Resource, resource};
 use crate::oauth::server::{Server, server};
 use crate::oauth::way::{quoted, to};
 use crate::runtime::Tasks;
+use crate::token_request::unavailable;
 use crate::transport::http::once::ANSWER_MAX;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::super::way::{Document, document, form, quoted, to};
 use super::places::places;
 use crate::config::{Login, Reach, Remote, Trust};
-use crate::granted::{basic, unavailable};
 use crate::health::Cause;
 use crate::runtime::Tasks;
+use crate::token_request::{basic, unavailable};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::Value;

@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The most bytes of a response.
 pub(super) const BODY_MAX: usize = 64 * 1024;
 
-/// A token response (RFC 6749, 5.1; RFC 8693, 2.2.1).
-#[derive(Debug, PartialEq, Eq)]
+/// A token response (RFC 6749, 5.1; RFC 8693, 2.2.1). Its tokens are secrets, so it has no `Debug` outside tests.
+#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub(super) struct TokenResponse {
     pub(super) access_token: String,
     token_type: String,
